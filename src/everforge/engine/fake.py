@@ -1,0 +1,375 @@
+"""An engine for tests: milliseconds, no root, no isolation whatever. Passes the same suite as the real ones.
+
+`FakeHost` is the computer: it and its sandboxes outlive a `FakeEngine`, as a warden's outlive a server. The guest in a fake sandbox speaks the real
+protocol but executes a test's code right here, in this process; a few words stand for what cannot happen here: `hang()`, `sleep(s)`, `die()`, `crash()`,
+`exhaust()`.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import io
+import pickle
+import random
+import time
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from everforge.wire import frames
+from everforge.wire.errors import DiskFull, ProtocolError, SandboxLost, SaveFailed, WakeFailed
+from everforge.wire.ids import SandboxId, new_sandbox_id
+from everforge.wire.messages import (
+    PROTOCOL,
+    Ack,
+    Attach,
+    End,
+    Freeze,
+    Frozen,
+    Go,
+    GuestEnd,
+    GuestMessage,
+    Hello,
+    Interrupt,
+    Kill,
+    Outputs,
+    Run,
+    Setup,
+    Thawed,
+    decode_from_keeper,
+    encode,
+)
+
+from .base import Ending, How, Image, Limits, Probe, Sandbox
+
+MEMORY_FILE = "pages.img"
+STATE_FILE = "checkpoint.img"
+
+
+class _Word(BaseException):
+    """A word of the fake guest: what happens instead of an end."""
+
+
+class _Hang(_Word):
+    pass
+
+
+class _Sleep(_Word):
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+
+class _Die(_Word):
+    pass
+
+
+class _Vanish(_Word):
+    def __init__(self, how: How) -> None:
+        self.how = how
+
+
+def _raise(word: type[_Word], *args: Any) -> Any:
+    def speak(*given: Any) -> None:
+        raise word(*args, *given)
+
+    return speak
+
+
+_WORDS = {
+    "hang": _raise(_Hang),
+    "sleep": _raise(_Sleep),
+    "die": _raise(_Die),
+    "crash": _raise(_Vanish, How.EXITED),
+    "exhaust": _raise(_Vanish, How.OUT_OF_MEMORY),
+}
+
+
+class FakeGuest:
+    """The agent and its interpreter, without processes: feed it records, take bytes."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.frozen = False
+        self.running: int | None = None
+        self.last: int | None = None
+        self.interpreter = 1
+        self.variables: dict[str, Any] = {"random": random.Random()}
+        self.outbox = frames.Outbox(frames.GUEST_RECORD_BYTES_MAX)
+        self.inbox = frames.Assembler()
+        self.note: str | None = None
+
+    def state(self) -> dict[str, Any]:
+        kept = ("epoch", "frozen", "last", "interpreter", "variables", "note")
+        return {**{name: getattr(self, name) for name in kept}, "sent": self.outbox.last, "received": self.inbox.last}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> FakeGuest:
+        guest = cls()
+        guest.outbox.last, guest.inbox.last = state.pop("sent"), state.pop("received")
+        for name, value in state.items():
+            setattr(guest, name, value)
+        return guest
+
+
+class FakeSandbox:
+    """One fake sandbox on a fake host, its guest, and both ends of its link."""
+
+    def __init__(self, host: FakeHost, guest: FakeGuest, limits: Limits) -> None:
+        self._id = new_sandbox_id()
+        self._host = host
+        self.guest = guest
+        self.limits = limits
+        self.ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        self._decoder = frames.Decoder(frames.RECORD_BYTES_MAX)
+        self._pipe = bytearray()
+        self._readable = asyncio.Event()
+        self._sleeping: asyncio.TimerHandle | None = None
+        self._link = FakeLink(self)
+        host.sandboxes[self._id] = self
+
+    @property
+    def id(self) -> SandboxId:
+        return self._id
+
+    @property
+    def link(self) -> FakeLink:
+        return self._link
+
+    def reconnect(self) -> FakeSandbox:
+        """For a new server: a fresh link on the same guest; bytes that the old one left in the pipe are still there."""
+        self._link = FakeLink(self)
+        self._decoder = frames.Decoder(frames.RECORD_BYTES_MAX)
+        return self
+
+    # --- Sandbox -------------------------------------------------------------------------------------------------------------------------
+
+    async def save(self, folder: Path) -> None:
+        if self.ending.done():
+            raise SandboxLost("the sandbox is gone")
+        if self._host.disk_full:
+            raise DiskFull("no space left on the device")
+        if self._host.failing_saves:
+            self._host.failing_saves -= 1
+            raise SaveFailed("the fake engine was told to fail this save")
+        state = self.guest.state()
+        memory = pickle.dumps(state.pop("variables"))
+        (folder / MEMORY_FILE).write_bytes(memory)
+        (folder / STATE_FILE).write_bytes(pickle.dumps(state))
+
+    async def destroy(self) -> None:
+        self.end(Ending(How.DESTROYED))
+
+    async def ended(self) -> Ending:
+        return await asyncio.shield(self.ending)
+
+    async def memory_bytes(self) -> int:
+        return 1_000_000
+
+    def end(self, ending: Ending) -> None:
+        self._host.sandboxes.pop(self._id, None)
+        if not self.ending.done():
+            self.ending.set_result(ending)
+        self._readable.set()
+
+    # --- the link ------------------------------------------------------------------------------------------------------------------------
+
+    def feed(self, data: bytes) -> None:
+        for record in self._decoder.feed(data):
+            message = self.guest.inbox.add(record)
+            if message is not None:
+                self._hear(decode_from_keeper(message.kind, message.body))
+
+    async def read(self) -> bytes:
+        while not self._pipe:
+            if self.ending.done():
+                return b""
+            self._readable.clear()
+            await self._readable.wait()
+        data, self._pipe = bytes(self._pipe), bytearray()
+        return data
+
+    def _write(self, data: bytes) -> None:
+        self._pipe += data
+        self._readable.set()
+
+    def _say(self, message: GuestMessage) -> None:
+        for data in self.guest.outbox.add(message.kind, encode(message)):
+            self._write(data)
+
+    # --- the guest -----------------------------------------------------------------------------------------------------------------------
+
+    def _hear(self, message: GuestMessage) -> None:
+        guest = self.guest
+        match message:
+            case Attach():
+                self._attach(message)
+            case Ack():
+                guest.outbox.acknowledge(message.upto)
+            case Setup():
+                pass
+            case Freeze():
+                guest.frozen = True
+                self._say(Frozen(token=message.token))
+            case Go():
+                if message.entropy is not None:
+                    guest.variables["random"] = random.Random(message.entropy)
+                guest.frozen = False
+                self._say(Thawed())
+            case Run():
+                if guest.last is None or message.instruction > guest.last:
+                    guest.running = guest.last = message.instruction
+                    self._execute(message.code)
+            case Interrupt():
+                if guest.running == message.instruction:
+                    self._end("interrupted", error_name="KeyboardInterrupt", error_message="")
+            case Kill():
+                if guest.running == message.instruction:
+                    self._die("killed")
+            case _:
+                raise ProtocolError(f"a guest is not told {type(message).__name__}")
+
+    def _attach(self, message: Attach) -> None:
+        guest = self.guest
+        self._write(frames.mark(bytes.fromhex(message.nonce)))
+        hello = Hello(
+            protocol=PROTOCOL,
+            epoch=guest.epoch,
+            sent=guest.outbox.last,
+            received=guest.inbox.last,
+            frozen=guest.frozen,
+            running=guest.running,
+            running_ms=0,
+            last=guest.last,
+            interpreter=guest.interpreter,
+        )
+        (record,) = frames.split(Hello.kind, encode(hello), 0, frames.GUEST_RECORD_BYTES_MAX)
+        self._write(frames.encode_record(record))
+        guest.inbox.forget_partial()
+        if message.epoch > guest.epoch:
+            guest.epoch, guest.last = message.epoch, None
+            guest.outbox, guest.inbox = frames.Outbox(frames.GUEST_RECORD_BYTES_MAX), frames.Assembler()
+        else:
+            for data in guest.outbox.after(message.have):
+                self._write(data)
+
+    def _execute(self, code: str) -> None:
+        out = io.StringIO()
+        value: Any = None
+        try:
+            with redirect_stdout(out):
+                value = _evaluate(code, self.guest.variables)
+        except _Hang:
+            self._print(out)
+        except _Sleep as word:
+            self._print(out)
+            self._sleeping = asyncio.get_running_loop().call_later(word.seconds, self._end, "value")
+        except _Die:
+            self._print(out)
+            self._die("exited with status 1")
+        except _Vanish as word:
+            self.end(Ending(word.how))
+        except BaseException as e:
+            self._print(out)
+            self._end("error", error_name=type(e).__name__, error_message=str(e))
+        else:
+            self._print(out)
+            self._end("value", value=None if value is None else repr(value))
+
+    def _print(self, out: io.StringIO) -> None:
+        lines = out.getvalue().splitlines()
+        if lines:
+            self._say(Outputs(instruction=self.guest.running, stream="stdout", lines=lines))
+
+    def _end(self, end: GuestEnd, **fields: Any) -> None:
+        if self._sleeping is not None:
+            self._sleeping.cancel()
+            self._sleeping = None
+        number, self.guest.running = self.guest.running, None
+        assert number is not None
+        note, self.guest.note = self.guest.note, None
+        self._say(End(instruction=number, end=end, runtime_us=1, note=note, **fields))
+
+    def _die(self, how: str) -> None:
+        self._end("died", error_name="InterpreterDied", error_message=how)
+        self.guest.variables = {"random": random.Random()}
+        self.guest.interpreter += 1
+        self.guest.note = "a new interpreter began: variables are gone, files are there"
+
+
+class FakeLink:
+    def __init__(self, sandbox: FakeSandbox) -> None:
+        self._sandbox: FakeSandbox | None = sandbox
+
+    async def receive(self) -> bytes:
+        return b"" if self._sandbox is None else await self._sandbox.read()
+
+    async def send(self, record: bytes) -> None:
+        await asyncio.sleep(0)
+        if self._sandbox is None or self._sandbox.ending.done():
+            raise SandboxLost("the guest's side of the link is closed")
+        self._sandbox.feed(record)
+
+    def close(self) -> None:
+        self._sandbox = None
+
+
+class FakeHost:
+    """The computer: what is alive on it, and the faults a test asks for."""
+
+    def __init__(self) -> None:
+        self.sandboxes: dict[SandboxId, FakeSandbox] = {}
+        self.disk_full = False
+        self.failing_saves = 0
+        self.failing_restores = 0
+
+    def lose_everything(self) -> None:
+        """As when the warden and the server die together."""
+        for sandbox in list(self.sandboxes.values()):
+            sandbox.end(Ending(How.LOST, "the fake host was told to lose it"))
+
+
+class FakeEngine:
+    name = "fake"
+    build = "fake-1"
+
+    def __init__(self, host: FakeHost | None = None) -> None:
+        self.host = host or FakeHost()
+
+    async def probe(self, image: Image) -> Probe:
+        return Probe(engine=self.name, fit=True, build=self.build, summary="the fake engine isolates nothing", facts={})
+
+    async def start(self, image: Image, limits: Limits) -> Sandbox:
+        return FakeSandbox(self.host, FakeGuest(), limits)
+
+    async def restore(self, image: Image, folder: Path, limits: Limits) -> Sandbox:
+        if self.host.failing_restores:
+            self.host.failing_restores -= 1
+            raise WakeFailed("the fake engine was told to fail this restore")
+        try:
+            state = pickle.loads((folder / STATE_FILE).read_bytes())
+            state["variables"] = pickle.loads((folder / MEMORY_FILE).read_bytes())
+            guest = FakeGuest.from_state(state)
+        except Exception as e:
+            raise WakeFailed(f"the saved files in {folder.name} cannot be restored: {e}") from e
+        return FakeSandbox(self.host, guest, limits)
+
+    async def survivors(self) -> Mapping[SandboxId, Sandbox]:
+        return {id: sandbox.reconnect() for id, sandbox in self.host.sandboxes.items()}
+
+    async def close(self) -> None:
+        pass
+
+
+def _evaluate(code: str, variables: dict[str, Any]) -> Any:
+    """Run it as an interpreter would: the value of a last expression is the result."""
+    tree = ast.parse(code)
+    scope = {**_WORDS, "__builtins__": __builtins__, "time": time, **variables}
+    known = set(scope) - set(variables)
+    try:
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, "<instruction>", "exec"), scope)
+        return eval(compile(ast.Expression(last.value), "<instruction>", "eval"), scope) if isinstance(last, ast.Expr) else None
+    finally:
+        variables.update({name: value for name, value in scope.items() if name not in known})

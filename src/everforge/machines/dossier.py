@@ -1,0 +1,58 @@
+"""The record and the tape of one machine, written together. The only place where a machine's residence changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from everforge.store.base import Change, MachineRecord, PointRecord, Store
+from everforge.wire.events import Event, Moved
+from everforge.wire.ids import SnapshotId
+
+from .lifecycle import Arrow, Residence, move
+from .steps import Steps
+from .tape import TapeReaders
+
+# What a reader of the tape should hear of; the other arrows are beginnings and ends of these.
+TOLD = frozenset(Arrow) - {Arrow.SAVE_STARTED, Arrow.SAVE_ENDED, Arrow.SLEEP_STARTED, Arrow.WAKE_STARTED, Arrow.WANTED_AGAIN, Arrow.REMOVED}
+
+
+class Dossier:
+    def __init__(self, record: MachineRecord, store: Store, readers: TapeReaders, steps: Steps) -> None:
+        self.record = record
+        self.store = store
+        self.steps = steps
+        self._readers = readers
+
+    @property
+    def residence(self) -> Residence:
+        return Residence(self.record.residence)
+
+    async def write(
+        self,
+        arrow: Arrow | None = None,
+        *,
+        set: Mapping[str, Any] | None = None,
+        events: Sequence[Event] = (),
+        detail: Mapping[str, Any] | None = None,
+        add_points: Sequence[PointRecord] = (),
+        drop_points: Sequence[SnapshotId] = (),
+        durable: bool = False,
+        step: str | None = None,
+    ) -> Sequence[Event]:
+        """One transaction. With an arrow the residence moves along it, or WrongState is raised and nothing has happened."""
+        fields = dict(set or {})
+        now = time.time()
+        if arrow is not None:
+            fields["residence"] = str(move(self.residence, arrow))
+            if arrow in TOLD:
+                events = [*events, Moved(event=str(arrow), residence=fields["residence"], detail=dict(detail or {}))]
+        events = [replace(e, time=now) for e in events]
+        change = Change(machine=self.record.id, set=fields, events=events, add_points=add_points, drop_points=drop_points, durable=durable)
+        with self.steps.step(f"record {arrow or step or 'change'}"):
+            written = await self.store.commit(change)
+        self.record = replace(self.record, **fields)
+        self._readers.publish(self.record.id, written)
+        return written

@@ -1,0 +1,295 @@
+"""Getting a machine into a sandbox and out of it, with nothing destroyed before its replacement is durable and recorded.
+
+The order of the steps is the safety here. A crash between any two of them leaves a state that recovery knows (recover.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from everforge.engine.base import Engine, Limits, Sandbox
+from everforge.store.base import Manifest, PointReason, PointRecord, Snapshots
+from everforge.store.retention import Retention, to_drop
+from everforge.wire.errors import EverforgeError, SandboxLost, SaveFailed, SnapshotDamaged, SnapshotForeign, SnapshotNotFound
+from everforge.wire.events import Ended
+from everforge.wire.ids import SnapshotId, new_snapshot_id
+from everforge.wire.messages import PROTOCOL, Hello
+
+from .dossier import Dossier
+from .guestline import GuestLine
+from .incarnation import Incarnation
+from .lifecycle import Arrow
+from .settings import MachineSettings
+from .templates import Images, Templates
+
+ENTROPY_BYTES = 32
+
+
+class Housing:
+    def __init__(
+        self, dossier: Dossier, engine: Engine, snapshots: Snapshots, images: Images, templates: Templates, settings: MachineSettings
+    ) -> None:
+        self.dossier = dossier
+        self.incarnation: Incarnation | None = None
+        self.effects: int | None = None  # the last instruction whose effects the memory holds
+        self._engine = engine
+        self._snapshots = snapshots
+        self._images = images
+        self._templates = templates
+        self._settings = settings
+
+    # --- in ----------------------------------------------------------------------------------------------------------------------------
+
+    async def bring_up(self, arrow: Arrow) -> None:
+        """From the head snapshot to a running machine. On any failure the sandbox is destroyed and nothing of the user's has run."""
+        record = self.dossier.record
+        if record.head is None:
+            raise SnapshotNotFound(f"machine {record.name} has no snapshot to start from")
+        manifest, folder = await self._open(record.head)
+        image = self._images.find(record.image).image
+        limits = Limits(memory_mb=record.memory_mb, cpus=record.cpus, processes=record.processes, disk_mb=record.disk_mb)
+        checking = asyncio.create_task(self._check_pages(manifest, folder))
+        sandbox: Sandbox | None = None
+        try:
+            with self.dossier.steps.step("restore"):
+                sandbox = await self._engine.restore(image, folder, limits)
+            epoch = max(record.epoch, manifest.epoch) + 1
+            line = GuestLine(sandbox.link)
+            hello = await line.attach(epoch, 0, self._settings.guest_answer_seconds)
+            _check_hello(hello, manifest)
+            await checking  # the hash is known before anything of the user's runs
+            fresh = record.epoch == 0 or await self._is_shared_point(record.head)
+            await self.dossier.write(set={"sandbox": sandbox.id, "epoch": epoch}, step="claim")
+            incarnation = Incarnation(sandbox, line, self.dossier, self._settings)
+            incarnation.begin()
+            self.incarnation = incarnation
+            await incarnation.set_up(dict(record.env), self._guest_limits())
+            await incarnation.go(secrets.token_hex(ENTROPY_BYTES) if fresh else None)
+            self.effects = manifest.instruction
+            await self.dossier.write(arrow, set={"failed_wakes": 0, "error": None, "last_used_at": time.time()}, detail={"snapshot": record.head})
+        except BaseException:
+            checking.cancel()
+            await self._undo_bring_up(sandbox)
+            raise
+        finally:
+            with contextlib.suppress(asyncio.CancelledError, EverforgeError):
+                await checking
+
+    async def _undo_bring_up(self, sandbox: Sandbox | None) -> None:
+        incarnation, self.incarnation = self.incarnation, None
+        if incarnation is not None:
+            await incarnation.destroy()
+        elif sandbox is not None:
+            sandbox.link.close()
+            await sandbox.destroy()
+
+    async def check(self, snapshot: SnapshotId) -> None:
+        """Everything that can be known of a snapshot without restoring it. Raises SnapshotNotFound, SnapshotDamaged, SnapshotForeign."""
+        manifest, folder = await self._open(snapshot)
+        await self._snapshots.verify_large(manifest, folder)
+
+    async def _open(self, snapshot: SnapshotId) -> tuple[Manifest, Path]:
+        with self.dossier.steps.step("open snapshot"):
+            manifest, folder = await self._snapshots.open(snapshot)
+            self._check_origin(manifest)
+            await self._snapshots.verify_small(manifest, folder)
+        return manifest, folder
+
+    async def _check_pages(self, manifest: Manifest, folder: Path) -> None:
+        if not self._templates.is_verified(manifest.snapshot):
+            await self._snapshots.verify_large(manifest, folder)
+
+    def _check_origin(self, manifest: Manifest) -> None:
+        record = self.dossier.record
+        for what, there, here in (
+            ("engine", manifest.engine, self._engine.name),
+            ("engine build", manifest.engine_build, self._engine.build),
+            ("image", manifest.image, record.image),
+        ):
+            if there != here:
+                raise SnapshotForeign(
+                    f"snapshot {manifest.snapshot} was made with {what} {there[:40]}, but this server has {here[:40]}; nothing was run"
+                )
+
+    async def _is_shared_point(self, snapshot: SnapshotId) -> bool:
+        """Others start from it too: a template, or the snapshot of a fork. Then the generators must differ."""
+        points = await self.dossier.store.points(self.dossier.record.id)
+        return any(p.snapshot == snapshot and p.reason in ("template", "fork") for p in points)
+
+    def _guest_limits(self) -> dict[str, int]:
+        record = self.dossier.record
+        return {
+            "memory_mb": record.memory_mb,
+            "processes": record.processes,
+            "open_files": self._settings.open_files,
+            "output_bytes_max": self._settings.output_bytes_max,
+            "result_bytes_max": self._settings.result_bytes_max,
+        }
+
+    # --- a point, and life goes on -------------------------------------------------------------------------------------------------------
+
+    async def save_point(self, reason: PointReason, name: str | None = None) -> PointRecord:
+        """Stop, save, go on; then make it durable and record it. Raises SaveFailed, and the machine goes on."""
+        point, error, _ = await self._save_alive(reason, name, None)
+        if error is not None or point is None:
+            raise error or SaveFailed("nothing was saved")
+        return point
+
+    async def save_with_end(self, ended: Ended) -> Ended:
+        """The end of an instruction and a point that holds its effects, in one transaction. If the save fails, the end says so."""
+        _, _, told = await self._save_alive("each", None, ended)
+        return told or ended
+
+    async def _save_alive(
+        self, reason: PointReason, name: str | None, ended: Ended | None
+    ) -> tuple[PointRecord | None, SaveFailed | None, Ended | None]:
+        incarnation = self._awake()
+        await self.dossier.write(Arrow.SAVE_STARTED)
+        try:
+            partial, manifest = await self._save(incarnation)
+            await incarnation.go()
+            point = await self._finish(partial, manifest, reason, name)
+        except SaveFailed as e:
+            await incarnation.go()
+            return None, e, await self._record_save(incarnation, None, ended, e)
+        return point, None, await self._record_save(incarnation, point, ended, None)
+
+    async def _record_save(self, incarnation: Incarnation, point: PointRecord | None, ended: Ended | None, error: SaveFailed | None) -> Ended | None:
+        fields: dict[str, object] = {"error": error.message if error else None}
+        drop: list[SnapshotId] = []
+        if point is not None:
+            drop = await self._retire_points(point)
+            fields |= {"head": point.snapshot, "unsaved_from": self._unsaved_from()}
+        points = [] if point is None else [point]
+        write = {"arrow": Arrow.SAVE_ENDED, "set": fields, "add_points": points, "drop_points": drop, "durable": point is not None}
+        if ended is None:
+            await self.dossier.write(**write)  # pyright: ignore[reportArgumentType]
+        else:
+            if error is not None:
+                ended = replace(ended, note="; ".join(filter(None, [ended.note, f"not durable: {error.message}"])))
+            fields |= {"last_used_at": time.time(), "notice": None}
+            ended = await incarnation.commit_end(ended, **write)
+        await self._remove(drop)
+        return ended
+
+    # --- out -----------------------------------------------------------------------------------------------------------------------------
+
+    async def hibernate(self, wanted: Callable[[], bool]) -> bool:
+        """To sleep; False when somebody wanted the machine meanwhile and it stayed. Raises SaveFailed, and it stayed too."""
+        incarnation = self._awake()
+        await self.dossier.write(Arrow.SLEEP_STARTED)
+        partial: Path | None = None
+        try:
+            partial, manifest = await self._save(incarnation)
+            if wanted():
+                return await self._stay(incarnation, partial)
+            point = await self._finish(partial, manifest, "idle", None)
+        except SaveFailed as e:
+            await incarnation.go()
+            await self.dossier.write(Arrow.SAVE_FAILED, set={"error": e.message}, detail={"error": e.message})
+            raise
+        drop = await self._retire_points(point)
+        await self.dossier.write(
+            Arrow.SLEEP_RECORDED,
+            set={"head": point.snapshot, "sandbox": None, "error": None, "unsaved_from": self._unsaved_from()},
+            detail={"snapshot": point.snapshot},
+            add_points=[point],
+            drop_points=drop,
+            durable=True,
+        )
+        await self.leave()  # only now: the replacement is durable and recorded
+        await self._remove(drop)
+        return True
+
+    async def _stay(self, incarnation: Incarnation, partial: Path) -> bool:
+        await incarnation.go()
+        await self._snapshots.abandon(partial)
+        await self.dossier.write(Arrow.WANTED_AGAIN)
+        return False
+
+    async def leave(self) -> None:
+        """Destroy the sandbox, if there is one."""
+        incarnation, self.incarnation = self.incarnation, None
+        if incarnation is not None:
+            with self.dossier.steps.step("destroy"):
+                await incarnation.destroy()
+
+    # --- parts ---------------------------------------------------------------------------------------------------------------------------
+
+    def _awake(self) -> Incarnation:
+        if self.incarnation is None:
+            raise SandboxLost("the machine has no sandbox")
+        return self.incarnation
+
+    def _unsaved_from(self) -> int:
+        return 0 if self.effects is None else max(self.effects + 1, self.dossier.record.unsaved_from)
+
+    async def _save(self, incarnation: Incarnation) -> tuple[Path, Manifest]:
+        """The user's processes stand still when it returns, well or not, unless it raises SandboxLost."""
+        record = self.dossier.record
+        await incarnation.freeze()
+        manifest = Manifest(
+            snapshot=new_snapshot_id(),
+            machine=record.id,
+            engine=self._engine.name,
+            engine_build=self._engine.build,
+            image=record.image,
+            memory_mb=record.memory_mb,
+            disk_mb=record.disk_mb,
+            epoch=record.epoch,
+            sent=incarnation.line.received,
+            received=incarnation.line.sent,
+            instruction=self.effects,
+            created_at=time.time(),
+        )
+        partial = await self._snapshots.begin()
+        try:
+            with self.dossier.steps.step("save"):
+                await incarnation.sandbox.save(partial)
+        except BaseException:
+            await self._snapshots.abandon(partial)
+            raise
+        return partial, manifest
+
+    async def _finish(self, partial: Path, manifest: Manifest, reason: PointReason, name: str | None) -> PointRecord:
+        try:
+            with self.dossier.steps.step("finish snapshot"):
+                manifest = await self._snapshots.finish(partial, manifest)
+        except BaseException:
+            await self._snapshots.abandon(partial)
+            raise
+        record = self.dossier.record
+        return PointRecord(
+            snapshot=manifest.snapshot,
+            machine=record.id,
+            position=await self.dossier.store.end_position(record.id),
+            instruction=manifest.instruction,
+            created_at=manifest.created_at,
+            reason=reason,
+            name=name,
+            size_bytes=manifest.size_bytes,
+        )
+
+    async def _retire_points(self, newest: PointRecord) -> list[SnapshotId]:
+        points = [*await self.dossier.store.points(self.dossier.record.id), newest]
+        keep = Retention(count=self._settings.points_max, age_seconds=self._settings.points_age_seconds, bytes=self._settings.points_bytes_max)
+        return [p.snapshot for p in to_drop(points, keep, head=newest.snapshot, now=time.time())]
+
+    async def _remove(self, dropped: list[SnapshotId]) -> None:
+        for snapshot in dropped:
+            if not await self.dossier.store.snapshot_in_use(snapshot):
+                await self._snapshots.delete(snapshot)
+
+
+def _check_hello(hello: Hello, manifest: Manifest) -> None:
+    if hello.protocol != PROTOCOL:
+        raise SnapshotForeign(f"the guest in snapshot {manifest.snapshot} speaks protocol {hello.protocol}, this server {PROTOCOL}")
+    said = (hello.epoch, hello.sent, hello.received, hello.frozen)
+    if said != (manifest.epoch, manifest.sent, manifest.received, True):
+        raise SnapshotDamaged(f"the guest in snapshot {manifest.snapshot} says (epoch, sent, received, frozen) {said}, the manifest otherwise")

@@ -1,0 +1,233 @@
+"""One sandbox being one machine, from hello to its end.
+
+The pump reads what the guest says and puts it on the tape, in the guest's order. An `end` is held until the keeper says what becomes of it
+(a snapshot may have to come first); whatever the guest says after it waits behind it, since the tape's last frame number is what a new server asks the guest
+to go on from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import replace
+from typing import Any
+
+from everforge.engine.base import Ending, How, Sandbox
+from everforge.wire.errors import EverforgeError, ProtocolError, SandboxLost
+from everforge.wire.events import Displayed, Ended, Event, Output
+from everforge.wire.messages import Display, End, Freeze, Frozen, Go, GuestMessage, Interrupt, Kill, Outputs, Run, Setup, Thawed
+
+from .dossier import Dossier
+from .guestline import GuestLine
+from .settings import MachineSettings
+
+OUTPUT_SLACK = 1.5  # the guest keeps the limit itself; one that goes this far over it is not our guest any more
+ENDED_SECONDS = 5.0  # for the engine to say how a sandbox ended
+
+
+class Incarnation:
+    def __init__(self, sandbox: Sandbox, line: GuestLine, dossier: Dossier, settings: MachineSettings) -> None:
+        self.sandbox = sandbox
+        self.line = line
+        self._dossier = dossier
+        self._settings = settings
+        self._epoch = dossier.record.epoch
+        self._loop = asyncio.get_running_loop()
+        self.lost: asyncio.Future[Ending] = self._loop.create_future()
+        self._answers: dict[type[GuestMessage], asyncio.Future[Any]] = {}
+        self._instruction: int | None = None
+        self._end: asyncio.Future[End] | None = None
+        self._end_frame: int | None = None  # of the end that is held
+        self._events: list[Event] = []  # said by the guest, not yet on the tape
+        self._behind_end: list[Event] = []
+        self._next_seq: dict[int | None, int] = {}
+        self._output_bytes = 0
+        self._flushing = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # --- life ------------------------------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """After hello: read the guest and watch the sandbox, until `close`."""
+        self._tasks = [self._loop.create_task(self._pump()), self._loop.create_task(self._watch())]
+
+    async def close(self) -> None:
+        """Stop reading; the sandbox is left as it is."""
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self.line.close()
+
+    async def destroy(self) -> None:
+        await self.close()
+        await self.sandbox.destroy()
+
+    async def _watch(self) -> None:
+        self.lose(await self.sandbox.ended())
+
+    def lose(self, ending: Ending) -> None:
+        """Whoever waits for this sandbox hears that it is gone, or given up."""
+        if not self.lost.done():
+            self.lost.set_result(ending)
+        error = SandboxLost(f"the sandbox is gone: {ending.detail or ending.how}")
+        for future in (self._end, *self._answers.values()):
+            if future is not None and not future.done():
+                future.set_exception(error)
+                future.exception()  # nobody may be waiting
+
+    # --- what the guest says -----------------------------------------------------------------------------------------------------------
+
+    async def _pump(self) -> None:
+        try:
+            while True:
+                for number, message in await self.line.receive():
+                    self._take(number, message)
+                if self._end_frame is None:
+                    await self.flush()
+        except SandboxLost:
+            await self._lost_link()
+        except EverforgeError as e:
+            # A guest that breaks the protocol, or a tape that cannot be written: neither can go on without losing something silently.
+            self.lose(Ending(How.KILLED if isinstance(e, ProtocolError) else How.LOST, e.message))
+
+    async def _lost_link(self) -> None:
+        try:
+            async with asyncio.timeout(ENDED_SECONDS):
+                self.lose(await self.sandbox.ended())
+        except TimeoutError:
+            self.lose(Ending(How.KILLED, "the guest closed its link"))
+
+    def _take(self, number: int, message: GuestMessage) -> None:
+        match message:
+            case Outputs():
+                self._add(self._output(number, message))
+            case Display():
+                self._check_instruction(message.instruction)
+                self._add(Displayed(instruction=message.instruction, data=message.data, metadata=message.metadata, epoch=self._epoch, frame=number))
+            case End():
+                self._take_end(number, message)
+            case Frozen() | Thawed():
+                if (future := self._answers.get(type(message))) and not future.done():
+                    future.set_result(message)
+            case _:
+                raise ProtocolError(f"the guest said {type(message).__name__}, which only comes first")
+
+    def _add(self, event: Event) -> None:
+        (self._events if self._end_frame is None else self._behind_end).append(event)
+
+    def _output(self, number: int, message: Outputs) -> Output:
+        self._check_instruction(message.instruction)
+        if not message.lines:
+            raise ProtocolError("the guest sent an output without lines")
+        self._output_bytes += sum(map(len, message.lines)) + len(message.lines)
+        if self._output_bytes > self._settings.output_bytes_max * OUTPUT_SLACK:
+            raise ProtocolError(f"the guest sent more than the {self._settings.output_bytes_max} bytes of output that it may")
+        seq = self._next_seq.get(message.instruction, 0)
+        self._next_seq[message.instruction] = seq + len(message.lines)
+        return Output(
+            instruction=message.instruction,
+            stream=message.stream,
+            first_seq=seq,
+            lines=message.lines,
+            partial=message.partial,
+            origin=message.origin,
+            epoch=self._epoch,
+            frame=number,
+        )
+
+    def _check_instruction(self, instruction: int | None) -> None:
+        if instruction is not None and instruction != self._instruction:
+            raise ProtocolError(f"the guest spoke of instruction {instruction}, but {self._instruction} is running")
+
+    def _take_end(self, number: int, message: End) -> None:
+        if self._end is None or message.instruction != self._instruction or self._end_frame is not None:
+            raise ProtocolError(f"the guest ended instruction {message.instruction}, which is not running")
+        self._end_frame = number
+        if not self._end.done():
+            self._end.set_result(message)
+
+    # --- onto the tape -----------------------------------------------------------------------------------------------------------------
+
+    async def flush(self) -> None:
+        """Everything said up to now is on the tape when it returns (but a held end, and what came behind it)."""
+        async with self._flushing:
+            if events := self._events:
+                self._events = []
+                await self._dossier.write(events=events, step="output")
+                await self.line.acknowledge(events[-1].frame)
+
+    async def commit_end(self, ended: Ended, **write: Any) -> Ended:
+        """The held end, with all that came before it, in one transaction; then the rest may follow. Returns it as it stands on the tape."""
+        async with self._flushing:
+            frame = self._end_frame or 0
+            events, self._events = [*self._events, replace(ended, epoch=self._epoch, frame=frame)], self._behind_end
+            self._behind_end, self._end_frame, self._end, self._instruction = [], None, None, None
+            self._next_seq.pop(ended.instruction, None)
+            written = await self._dossier.write(events=events, step="end", **write)
+            if frame:
+                await self.line.acknowledge(frame)
+        if self._events:
+            await self.flush()
+        return next(e for e in written if isinstance(e, Ended))
+
+    # --- what we tell the guest --------------------------------------------------------------------------------------------------------
+
+    async def start_turn(self, instruction: int, code: str) -> asyncio.Future[End]:
+        end = self.expect_end(instruction)
+        with self._dossier.steps.step("run"):
+            await self.line.send(Run(instruction=instruction, code=code))
+        return end
+
+    def expect_end(self, instruction: int, next_seq: int = 0) -> asyncio.Future[End]:
+        """Of a turn that starts now, or, for a new server, of one that an earlier one started."""
+        self._instruction, self._output_bytes = instruction, 0
+        self._next_seq[instruction] = next_seq
+        self._end = self._loop.create_future()
+        if self.lost.done():
+            self.lose(self.lost.result())
+        return self._end
+
+    def continue_background(self, next_seq: int) -> None:
+        """For a new server: where the numbers of output between instructions go on."""
+        self._next_seq[None] = next_seq
+
+    async def interrupt(self, instruction: int) -> None:
+        await self.line.send(Interrupt(instruction=instruction))
+
+    async def kill(self, instruction: int) -> None:
+        await self.line.send(Kill(instruction=instruction))
+
+    async def set_up(self, env: dict[str, str], limits: dict[str, int]) -> None:
+        await self.line.send(Setup(env=env, limits=limits))
+
+    async def freeze(self) -> None:
+        """The user's processes stand still and everything they said is on the tape (but behind a held end)."""
+        with self._dossier.steps.step("freeze"):
+            await self._order(Freeze(token=time.monotonic_ns() & 0x7FFFFFFF), Frozen)
+        if self._end_frame is None:
+            await self.flush()
+
+    async def go(self, entropy: str | None = None) -> None:
+        with self._dossier.steps.step("go"):
+            await self._order(Go(time_ns=time.time_ns(), entropy=entropy), Thawed)
+
+    async def _order(self, message: GuestMessage, answer: type[GuestMessage]) -> None:
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._answers[answer] = future
+        if self.lost.done():
+            self.lose(self.lost.result())
+        try:
+            async with asyncio.timeout(self._settings.guest_answer_seconds):
+                await self.line.send(message)
+                await future
+        except TimeoutError:
+            error = SandboxLost(f"the guest did not answer {type(message).__name__.lower()} within {self._settings.guest_answer_seconds:g} s")
+            self.lose(Ending(How.KILLED, error.message))
+            raise error from None
+        finally:
+            del self._answers[answer]
+            if future.done() and not future.cancelled():
+                future.exception()  # seen

@@ -1,0 +1,304 @@
+"""The one task that owns a machine in memory and does everything done to it, in order.
+
+Callers put things on its agenda and wait; nothing else touches the machine's sandbox or residence. A keeper retires when its machine sleeps (or is
+broken or deleted) and nothing waits: a sleeping machine costs storage only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from everforge.wire.errors import EverforgeError, InstructionNotFound, KeyReused, NoCapacity, Refused, SandboxLost, SaveFailed, Uncertain, WakeFailed
+from everforge.wire.events import Accepted, Ended, EndKind
+from everforge.wire.ids import MachineId
+from everforge.wire.messages import End
+
+from .agenda import Agenda, Instruction, Operation
+from .dossier import Dossier
+from .lifecycle import Residence, Turn, TurnArrow, turn
+from .residency import Residency
+from .settings import MachineSettings
+from .turn import TurnRun
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTurn:
+    """A turn that an earlier server started, found alive."""
+
+    instruction: Instruction
+    ran_seconds: float
+    next_seq: int
+
+
+class Keeper:
+    def __init__(self, dossier: Dossier, residency: Residency, agenda: Agenda, settings: MachineSettings) -> None:
+        self.dossier = dossier
+        self.residency = residency
+        self.turn = Turn.IDLE
+        self.retired: Callable[[], None] = lambda: None
+        self._agenda = agenda
+        self._settings = settings
+        self._next_instruction = dossier.record.next_instruction
+        self._keyed = asyncio.Lock()
+        self._current: TurnRun | None = None
+        self._inherited: RunningTurn | None = None
+        self._pins = 0
+        self._stopped = False
+        self._active_at = time.monotonic()
+        self._task: asyncio.Task[None] | None = None
+
+    # --- what others see -----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> MachineId:
+        return self.dossier.record.id
+
+    @property
+    def idle_since(self) -> float | None:
+        quiet = self.residency.now is Residence.AWAKE and self.turn is Turn.IDLE and not len(self._agenda)
+        return self._active_at if quiet else None
+
+    @property
+    def pending(self) -> int:
+        """Instructions accepted and not ended."""
+        return len(self._agenda.unended)
+
+    @contextmanager
+    def pinned(self) -> Generator[None]:
+        """Does not retire meanwhile."""
+        self._pins += 1
+        try:
+            yield
+        finally:
+            self._pins -= 1
+            self._agenda.changed.set()
+
+    # --- doors ---------------------------------------------------------------------------------------------------------------------------
+
+    def start(self, inherited: RunningTurn | None = None) -> None:
+        if inherited is not None:
+            self._inherited = inherited
+        self._task = asyncio.get_running_loop().create_task(self._live(), name=f"keeper {self.dossier.record.name}")
+
+    def enqueue(self, instruction: Instruction) -> None:
+        """One that is on the tape already: accepted by an earlier server."""
+        self._agenda.put(instruction)
+
+    def expect(self, instruction: Instruction) -> None:
+        """One that the guest has taken already: only its end is missing."""
+        self._agenda.expect(instruction.number)
+
+    async def accept(self, code: str, timeout_seconds: float, key: str | None) -> int:
+        """Onto the tape, and only then a number. Legal while the machine is still being created, saved or woken."""
+        with self.pinned():
+            if key is None:
+                return await self._accept(code, timeout_seconds, None)
+            async with self._keyed:
+                before = await self.dossier.store.accepted_with_key(self.id, key)
+                if not isinstance(before, Accepted):
+                    return await self._accept(code, timeout_seconds, key)
+                if before.code != code:
+                    raise KeyReused(f"the idempotency key {key!r} was used for another instruction ({before.instruction})")
+                return before.instruction
+
+    async def _accept(self, code: str, timeout_seconds: float, key: str | None) -> int:
+        self.residency.check_accepting()
+        self._agenda.reserve()
+        try:
+            number, self._next_instruction = self._next_instruction, self._next_instruction + 1
+            event = Accepted(instruction=number, code=code, timeout_seconds=timeout_seconds, key=key)
+            await self.dossier.write(set={"next_instruction": number + 1}, events=[event], step="accept")
+        finally:
+            self._agenda.release()
+        if self._stopped:
+            raise Uncertain(f"the server stopped while instruction {number} was accepted; the tape says what becomes of it", position=None)
+        self._agenda.put(Instruction(number, code, timeout_seconds))
+        return number
+
+    async def end_of(self, number: int) -> Ended:
+        """Waits for the end of an instruction; any number of callers."""
+        if future := self._agenda.end(number):
+            return await asyncio.shield(future)
+        found = await self.dossier.store.instruction(self.id, number)
+        if found is None:
+            raise InstructionNotFound(f"machine {self.dossier.record.name} has no instruction {number}")
+        if not isinstance(found[1], Ended):
+            raise Uncertain(f"instruction {number} has no end on the tape yet; ask again", position=found[0].position)
+        return found[1]
+
+    async def operate(self, name: str, act: Callable[[], Awaitable[T]]) -> T:
+        """Do something in its place among the instructions."""
+        with self.pinned():
+            self._agenda.reserve()
+            self._agenda.release()
+            operation = Operation(name, act)
+            self._agenda.put(operation)
+            return await operation.done
+
+    def interrupt(self, *, pending: bool) -> bool:
+        """End the running instruction, and those waiting if asked. True when there was something."""
+        running = self._current.instruction.number if self._current else None
+        waiting = {n for n in self._agenda.unended if n != running} if pending else set[int]()
+        self._agenda.interrupted |= waiting
+        if self._current is not None:
+            self._current.stop("interrupted")
+        return self._current is not None or bool(waiting)
+
+    async def make_room(self) -> bool:
+        if self.idle_since is None:
+            return False
+        try:
+            return await self.operate("make room", lambda: self.residency.hibernate(lambda: not self._agenda.empty))
+        except EverforgeError:
+            return False
+
+    # --- ends ----------------------------------------------------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Let go of everything, at once. The machine stays as it is, with its sandbox, for the next server (or for `delete`)."""
+        self._stopped = True
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        if self.residency.housing.incarnation is not None:
+            await self.residency.housing.incarnation.close()
+        self._agenda.give_up(Uncertain("the server is stopping; what was accepted is on the tape", position=None))
+
+    async def settle(self) -> None:
+        """For an orderly stop: give what runs a little time, then hibernate. What waits is on the tape and runs after the next start."""
+        self._agenda.clear(Refused("the server is stopping; nothing was done"))
+        if self._current is not None and (end := self._agenda.end(self._current.instruction.number)):
+            await asyncio.wait([end], timeout=self._settings.stop_grace_seconds)
+            self.interrupt(pending=False)
+            await asyncio.wait([end], timeout=self._settings.interrupt_grace_seconds + self._settings.kill_grace_seconds)
+        with contextlib.suppress(EverforgeError):
+            await self.operate("stop", self.residency.hibernate)
+
+    # --- the loop ------------------------------------------------------------------------------------------------------------------------
+
+    async def _live(self) -> None:
+        try:
+            if self.residency.now is Residence.CREATING:
+                await self.residency.create()
+            while not self._may_retire():
+                await self._step()
+        except Exception:
+            # A mistake of ours. The machine itself is unharmed: the next keeper takes its sandbox over as after a crash of the server.
+            log.exception("the keeper of %s failed", self.dossier.record.name)
+            if self.residency.housing.incarnation is not None:
+                await self.residency.housing.incarnation.close()
+            self._agenda.give_up(Uncertain(f"the keeper of machine {self.dossier.record.name} failed; its tape says what happened", position=None))
+        finally:
+            self.retired()
+
+    async def _step(self) -> None:
+        incarnation = self.residency.housing.incarnation
+        if incarnation is not None and incarnation.lost.done():
+            await self._lose(incarnation.lost.result())
+        elif self._inherited is not None:
+            inherited, self._inherited = self._inherited, None
+            await self._run(inherited.instruction, lambda run: run.resume(inherited.ran_seconds, inherited.next_seq))
+        elif (item := self._agenda.take()) is None:
+            await self._idle()
+        elif isinstance(item, Instruction):
+            await self._take_turn(item)
+        else:
+            await self._operate(item)
+
+    async def _lose(self, ending: Any) -> None:
+        last = self._current.instruction.number if self._current else self.residency.housing.effects
+        await self.residency.lose(ending, last)
+        self._current = None
+
+    def _may_retire(self) -> bool:
+        settled = self.residency.now in (Residence.ASLEEP, Residence.BROKEN, Residence.DELETED)
+        return settled and self._agenda.empty and not self._pins
+
+    async def _idle(self) -> None:
+        self._agenda.changed.clear()
+        seconds: float | None = None
+        if self.residency.now is Residence.AWAKE:
+            seconds = max(self._active_at + self.dossier.record.idle_seconds, self.residency.save_retry_at) - time.monotonic()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._agenda.changed.wait()
+        except TimeoutError:
+            with contextlib.suppress(SaveFailed, SandboxLost):
+                await self.residency.hibernate(lambda: not self._agenda.empty)
+
+    async def _operate(self, operation: Operation) -> None:
+        try:
+            result: Any = await operation.act()
+        except EverforgeError as e:
+            operation.fail(e)
+        except BaseException:
+            operation.fail(Uncertain(f"{operation.name} was cut short", position=None))
+            raise
+        else:
+            if not operation.done.done():
+                operation.done.set_result(result)
+        self._active_at = time.monotonic()
+
+    # --- instructions --------------------------------------------------------------------------------------------------------------------
+
+    async def _take_turn(self, instruction: Instruction) -> None:
+        if instruction.number in self._agenda.interrupted:
+            await self._end_without_run(instruction.number, "interrupted", "interrupted before it ran")
+            return
+        try:
+            await self.residency.ensure_awake()
+        except (NoCapacity, WakeFailed) as e:
+            await self._end_without_run(instruction.number, "error", f"{e.code}: {e.message}", retry="later")
+        except EverforgeError as e:
+            if self._agenda.end(instruction.number):  # unless breaking down has ended it already
+                await self._end_without_run(instruction.number, "lost", f"{e.code}: {e.message}")
+        else:
+            await self._run(instruction, lambda run: run.run())
+
+    async def _end_without_run(self, number: int, end: EndKind, error: str, retry: Any = "never") -> None:
+        (ended,) = await self.dossier.write(events=[Ended(instruction=number, end=end, error=error, retry=retry)], step="end")
+        assert isinstance(ended, Ended)
+        self._agenda.tell(ended)
+
+    async def _run(self, instruction: Instruction, begin: Callable[[TurnRun], Awaitable[End]]) -> None:
+        incarnation = self.residency.housing.incarnation
+        assert incarnation is not None
+        run = self._current = TurnRun(incarnation, instruction, self._settings)
+        self.turn = turn(self.turn, TurnArrow.TURN_STARTED, self.residency.now)
+        try:
+            end = await begin(run)
+            self.residency.housing.effects = instruction.number
+            await self._record_end(run.ended(end, self.dossier.record.notice))
+        except SandboxLost:
+            return  # the loop sees that the sandbox is lost, and this instruction ends with the rest
+        finally:
+            self.turn = turn(self.turn, TurnArrow.TURN_ENDED, self.residency.now)
+            self._active_at = time.monotonic()
+        self._current = None
+        if end.end == "died":
+            why = f"the interpreter died in instruction {instruction.number}, and what waited may have counted on its variables"
+            await self.residency.end_waiting("cancelled", f"cancelled: {why}", Refused(why))
+        if self.dossier.record.history == "each" and self.dossier.record.durability != "each":
+            with contextlib.suppress(SaveFailed, SandboxLost):
+                await self.residency.housing.save_point("each")
+
+    async def _record_end(self, ended: Ended) -> None:
+        """Durable as its machine wants it; only then is it told."""
+        housing = self.residency.housing
+        assert housing.incarnation is not None
+        if self.dossier.record.durability == "each":
+            ended = await housing.save_with_end(ended)
+        else:
+            ended = await housing.incarnation.commit_end(ended, set={"last_used_at": time.time(), "notice": None})
+        self._agenda.tell(ended)

@@ -1,0 +1,55 @@
+"""Points: places on a tape that a machine can go back to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from everforge.store.base import PointRecord
+from everforge.wire.errors import InvalidInput, PointNotKept, SnapshotNotFound
+
+NEAREST = 5  # how many kept points an error names
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to go back to: a snapshot by id or name, the state after an instruction, or (with neither) the newest point."""
+
+    snapshot: str | None = None
+    instruction: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.snapshot is not None and self.instruction is not None:
+            raise InvalidInput("say either a snapshot or an instruction to go back to, not both")
+
+
+def describe(point: PointRecord) -> str:
+    after = "before any instruction" if point.instruction is None else f"after instruction {point.instruction}"
+    return f"{point.snapshot} ({point.name + ', ' if point.name else ''}{after})"
+
+
+def offer(points: Sequence[PointRecord]) -> str:
+    """The newest kept points, for a message."""
+    return ", ".join(describe(p) for p in reversed(points[-NEAREST:])) or "none"
+
+
+def find(points: Sequence[PointRecord], target: Target) -> PointRecord:
+    if target.snapshot is not None:
+        for point in reversed(points):
+            if target.snapshot in (point.snapshot, point.name):
+                return point
+        raise SnapshotNotFound(f"this machine has no snapshot {target.snapshot!r}; it has {offer(points)}")
+    if target.instruction is not None:
+        for point in reversed(points):
+            if point.instruction == target.instruction:
+                return point
+        raise _not_kept(points, target.instruction)
+    if not points:
+        raise PointNotKept("this machine has no points to go back to", nearest=[])
+    return points[-1]
+
+
+def _not_kept(points: Sequence[PointRecord], instruction: int) -> PointNotKept:
+    nearest = sorted(points, key=lambda p: abs((-1 if p.instruction is None else p.instruction) - instruction))[:NEAREST]
+    named = ", ".join(describe(p) for p in nearest) or "none"
+    return PointNotKept(f"no point was kept after instruction {instruction}; the nearest are {named}", nearest=[p.snapshot for p in nearest])

@@ -1,0 +1,217 @@
+"""After a restart: what does the record say, is a sandbox alive, did it get its `go`? One matrix, no second code path for crashes.
+
+Reads every record that was on its way, asks the engine what still lives, takes the living over and applies the same arrows for the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from everforge.engine.base import Ending, How, Sandbox
+from everforge.store.base import MachineQuery, MachineRecord
+from everforge.wire.errors import EverforgeError
+from everforge.wire.events import Accepted
+from everforge.wire.ids import SandboxId
+from everforge.wire.messages import Hello
+
+from . import deletion
+from .agenda import Instruction
+from .guestline import GuestLine
+from .incarnation import Incarnation
+from .keeper import Keeper, RunningTurn
+from .lifecycle import Arrow, Residence
+
+if TYPE_CHECKING:
+    from .service import Machines
+
+log = logging.getLogger(__name__)
+PAGE = 500
+LOST_WITH_THE_HOST = Ending(How.LOST, "its host process was gone when the server started")
+
+
+class Guest(enum.StrEnum):
+    """What became of the sandbox that the record names."""
+
+    GONE = "gone"
+    FROZEN = "frozen"  # alive, without a `go`
+    WENT = "went"  # alive, and user processes have run
+
+
+class Action(enum.StrEnum):
+    NOTHING = "nothing"
+    TAKE_OVER = "take over"  # with the arrow that the crash cut off
+    DESTROY_AND_MOVE = "destroy and move"
+    CREATE_AGAIN = "create again"
+    LOSE = "lose"
+    DELETE = "delete"
+
+
+R, G, X = Residence, Guest, Action
+
+MATRIX: Mapping[tuple[Residence, Guest], tuple[Action, Arrow | None]] = {
+    (R.CREATING, G.GONE): (X.CREATE_AGAIN, None),
+    (R.CREATING, G.FROZEN): (X.CREATE_AGAIN, None),
+    (R.CREATING, G.WENT): (X.TAKE_OVER, Arrow.STARTED),
+    (R.AWAKE, G.GONE): (X.LOSE, None),
+    (R.AWAKE, G.FROZEN): (X.TAKE_OVER, None),
+    (R.AWAKE, G.WENT): (X.TAKE_OVER, None),
+    (R.SAVING, G.GONE): (X.LOSE, None),
+    (R.SAVING, G.FROZEN): (X.TAKE_OVER, Arrow.SAVE_ENDED),
+    (R.SAVING, G.WENT): (X.TAKE_OVER, Arrow.SAVE_ENDED),
+    (R.HIBERNATING, G.GONE): (X.LOSE, None),
+    (R.HIBERNATING, G.FROZEN): (X.TAKE_OVER, Arrow.WANTED_AGAIN),
+    (R.HIBERNATING, G.WENT): (X.TAKE_OVER, Arrow.WANTED_AGAIN),
+    (R.ASLEEP, G.GONE): (X.NOTHING, None),
+    (R.ASLEEP, G.FROZEN): (X.NOTHING, None),  # its sandbox is claimed by no record, and goes as an orphan
+    (R.ASLEEP, G.WENT): (X.NOTHING, None),
+    (R.WAKING, G.GONE): (X.DESTROY_AND_MOVE, Arrow.WAKE_FAILED),
+    (R.WAKING, G.FROZEN): (X.DESTROY_AND_MOVE, Arrow.WAKE_FAILED),
+    (R.WAKING, G.WENT): (X.TAKE_OVER, Arrow.WOKEN),
+    (R.BROKEN, G.GONE): (X.NOTHING, None),
+    (R.BROKEN, G.FROZEN): (X.NOTHING, None),
+    (R.BROKEN, G.WENT): (X.NOTHING, None),
+    (R.DELETING, G.GONE): (X.DELETE, None),
+    (R.DELETING, G.FROZEN): (X.DELETE, None),
+    (R.DELETING, G.WENT): (X.DELETE, None),
+}
+
+ON_THEIR_WAY = frozenset(str(r) for r in Residence) - {str(R.ASLEEP), str(R.BROKEN), str(R.DELETED)}
+
+
+async def recover(machines: Machines) -> None:
+    """Everything that was on its way, then everything that nobody claims."""
+    survivors = dict(await machines.engine.survivors())
+    await _recover_all(machines, survivors)
+    await asyncio.gather(*(_destroy(sandbox) for sandbox in survivors.values()))
+    # Partial folders go last: a sandbox that was being saved writes on until its save is over, and taking it over has waited for that.
+    await machines.snapshots.sweep(await machines.store.referenced_snapshots() | machines.templates.in_use, True)
+    await _start_waiting(machines)
+
+
+async def _recover_all(machines: Machines, survivors: dict[SandboxId, Sandbox]) -> None:
+    query = MachineQuery(residences=ON_THEIR_WAY, limit=PAGE)
+    while page := await machines.store.machines(query):
+        for record in page:
+            sandbox = survivors.pop(record.sandbox, None) if record.sandbox else None
+            await recover_one(machines, record, sandbox)
+        last = page[-1]
+        query = MachineQuery(residences=ON_THEIR_WAY, limit=PAGE, before=(last.created_at, last.id))
+
+
+async def open_keeper(machines: Machines, record: MachineRecord) -> Keeper:
+    """A keeper for a machine that has none. One that should have a sandbox is recovered first, as after a restart: its keeper failed."""
+    if record.residence in ON_THEIR_WAY:
+        survivors = await machines.engine.survivors()
+        sandbox = survivors.get(record.sandbox) if record.sandbox else None
+        await recover_one(machines, record, sandbox)
+        if keeper := machines.keepers.get(record.id):
+            return keeper
+        record = await machines.store.machine(record.id) or record
+    keeper = machines.adopt(record)
+    await _queue_unended(keeper)
+    keeper.start()
+    return keeper
+
+
+async def recover_one(machines: Machines, record: MachineRecord, sandbox: Sandbox | None) -> None:
+    guest, line, hello = await _ask(machines, record, sandbox)
+    action, arrow = MATRIX[Residence(record.residence), guest]
+    log.info("machine %s was %s, its guest is %s: %s", record.name, record.residence, guest, action)
+    if sandbox is not None and action is not Action.TAKE_OVER:
+        await _destroy(sandbox)
+    match action:
+        case Action.NOTHING:
+            pass
+        case Action.DELETE:
+            await deletion.delete(machines, record)
+        case Action.DESTROY_AND_MOVE:
+            assert arrow is not None
+            keeper = machines.adopt(record)
+            await keeper.dossier.write(arrow, set={"sandbox": None, "error": "the server stopped while it was waking"})
+            machines.keepers.pop(record.id)
+        case Action.CREATE_AGAIN:
+            keeper = machines.adopt(record)
+            await _queue_unended(keeper)
+            keeper.start()
+        case Action.LOSE:
+            keeper = machines.adopt(record)
+            await _queue_unended(keeper)
+            await keeper.residency.lose(LOST_WITH_THE_HOST, record.next_instruction - 1)
+            machines.keepers.pop(record.id)
+        case Action.TAKE_OVER:
+            assert sandbox is not None and line is not None and hello is not None
+            await _take_over(machines, record, arrow, sandbox, line, hello)
+
+
+async def _ask(machines: Machines, record: MachineRecord, sandbox: Sandbox | None) -> tuple[Guest, GuestLine | None, Hello | None]:
+    if sandbox is None:
+        return Guest.GONE, None, None
+    line = GuestLine(sandbox.link)
+    try:
+        have = await machines.store.received(record.id, record.epoch)
+        hello = await line.attach(record.epoch, have, machines.settings.guest_answer_seconds)
+    except EverforgeError as e:
+        log.warning("the sandbox of machine %s does not answer: %s", record.name, e)
+        return Guest.GONE, None, None
+    return Guest.FROZEN if hello.frozen else Guest.WENT, line, hello
+
+
+async def _take_over(machines: Machines, record: MachineRecord, arrow: Arrow | None, sandbox: Sandbox, line: GuestLine, hello: Hello) -> None:
+    keeper = machines.adopt(record)
+    dossier, housing = keeper.dossier, keeper.residency.housing
+    machines.admission.take_over(record.id, record.memory_mb)
+    housing.incarnation = incarnation = Incarnation(sandbox, line, dossier, machines.settings)
+    incarnation.continue_background(await machines.store.outputs(record.id, None))
+    housing.effects = await _effects(machines, record, hello)
+    inherited = await _queue_unended(keeper, hello)
+    if inherited is not None:
+        incarnation.expect_end(inherited.instruction.number, inherited.next_seq)
+    incarnation.begin()
+    keeper.residency.notice_loss()
+    try:
+        if hello.frozen:
+            await incarnation.go()
+        if arrow is not None:
+            await dossier.write(arrow)
+    except EverforgeError as e:
+        log.warning("machine %s was lost while it was taken over: %s", record.name, e)
+    keeper.start(inherited)
+
+
+async def _effects(machines: Machines, record: MachineRecord, hello: Hello) -> int | None:
+    """The last instruction whose effects the memory holds: one of this epoch, or else those of the snapshot it came from."""
+    if hello.last is not None:
+        return hello.last
+    points = await machines.store.points(record.id)
+    return next((p.instruction for p in reversed(points) if p.snapshot == record.head), None)
+
+
+async def _queue_unended(keeper: Keeper, hello: Hello | None = None) -> RunningTurn | None:
+    """What was accepted and has no end. The guest may have taken the first of it: then that is a turn to go on with, not one to start."""
+    inherited: RunningTurn | None = None
+    for event in await keeper.dossier.store.unended(keeper.id):
+        assert isinstance(event, Accepted)
+        instruction = Instruction(event.instruction, event.code, event.timeout_seconds)
+        if hello is not None and hello.last is not None and event.instruction <= hello.last:
+            seq = await keeper.dossier.store.outputs(keeper.id, event.instruction)
+            inherited = RunningTurn(instruction, hello.running_ms / 1000, seq)
+            keeper.expect(instruction)
+        else:
+            keeper.enqueue(instruction)
+    return inherited
+
+
+async def _start_waiting(machines: Machines) -> None:
+    """Machines at rest for which instructions were accepted just before the crash."""
+    for id in await machines.store.machines_with_unended():
+        if id not in machines.keepers and (record := await machines.store.machine(id)):
+            await open_keeper(machines, record)
+
+
+async def _destroy(sandbox: Sandbox) -> None:
+    sandbox.link.close()
+    await sandbox.destroy()

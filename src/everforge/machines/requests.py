@@ -1,0 +1,136 @@
+"""What callers may ask for, checked before anything happens. Every refusal is an InvalidInput that names the field, the limit and its unit."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from everforge.store.base import Durability, History
+from everforge.wire.errors import InvalidInput
+
+from .settings import MachineSettings
+
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SNAPSHOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}")
+KEY_LENGTH_MAX = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMachine:
+    """A request for a machine. None means the server's default."""
+
+    name: str | None = None
+    image: str | None = None
+    memory_mb: int | None = None
+    cpus: float | None = None
+    disk_mb: int | None = None
+    processes: int | None = None
+    idle_seconds: float | None = None
+    history: History = "idle"
+    durability: Durability = "idle"
+    tags: Mapping[str, str] | None = None
+    metadata: Mapping[str, Any] | None = None
+    env: Mapping[str, str] | None = None
+
+
+def whole(field: str, value: object, low: int, high: int, unit: str) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise InvalidInput(f"{field} must be a whole number from {low} to {high} {unit}, not {_show(value)}")
+    return value
+
+
+def seconds(field: str, value: object, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not low <= value <= high:
+        raise InvalidInput(f"{field} must be from {low:g} to {high:g} seconds, not {_show(value)}")
+    return float(value)
+
+
+def cpus(value: object, settings: MachineSettings) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0.05 <= value <= settings.cpus_max:
+        raise InvalidInput(f"cpus must be from 0.05 to {settings.cpus_max:g}, not {_show(value)}")
+    return float(value)
+
+
+def tags(value: object, settings: MachineSettings) -> dict[str, str]:
+    found = _text_mapping("tags", value)
+    if len(found) > settings.tags_max:
+        raise InvalidInput(f"a machine may have {settings.tags_max} tags, not {len(found)}")
+    for key, text in found.items():
+        if not key or max(len(key.encode()), len(text.encode())) > settings.tag_bytes_max:
+            raise InvalidInput(f"tag {_show(key)} is empty or longer than {settings.tag_bytes_max} bytes")
+    return found
+
+
+def env(value: object, settings: MachineSettings) -> dict[str, str]:
+    found = _text_mapping("env", value)
+    for key, text in found.items():
+        if not _ENV_NAME.fullmatch(key) or "\0" in text:
+            raise InvalidInput(f"{_show(key)} is not the name of an environment variable, or its value contains NUL")
+    if sum(len(k.encode()) + len(v.encode()) for k, v in found.items()) > settings.env_bytes_max:
+        raise InvalidInput(f"env is larger than {settings.env_bytes_max} bytes")
+    return found
+
+
+def metadata(value: object, settings: MachineSettings) -> dict[str, Any]:
+    try:
+        text = json.dumps(value, allow_nan=False)
+        text.encode()
+    except (TypeError, ValueError, RecursionError) as e:
+        raise InvalidInput(f"metadata must be JSON: {e}") from None
+    if not isinstance(value, Mapping) or len(text) > settings.metadata_bytes_max:
+        raise InvalidInput(f"metadata must be a JSON object of at most {settings.metadata_bytes_max} bytes")
+    return json.loads(text)
+
+
+def code(value: object, settings: MachineSettings) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"code must be text, not {type(value).__name__}")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError as e:
+        raise InvalidInput(f"code is not valid Unicode: character {e.start} is half of a surrogate pair") from None
+    if size > settings.code_bytes_max:
+        raise InvalidInput(f"code may have {settings.code_bytes_max} bytes, not {size}; write long data to a file")
+    return value
+
+
+def key(value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not 0 < len(value) <= KEY_LENGTH_MAX or not value.isprintable():
+        raise InvalidInput(f"an idempotency key has 1 to {KEY_LENGTH_MAX} printable characters")
+    return value
+
+
+def snapshot_name(value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not _SNAPSHOT_NAME.fullmatch(value):
+        raise InvalidInput(f"{_show(value)} is not a snapshot name: use 1 to 100 letters, digits, spaces, '.', '_' and '-'")
+    return value
+
+
+def one_of(field: str, value: object, choices: Any) -> Any:
+    if value not in get_args(choices):
+        raise InvalidInput(f"{field} must be one of {', '.join(get_args(choices))}, not {_show(value)}")
+    return value
+
+
+def _text_mapping(field: str, value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(k, str) and isinstance(v, str) for k, v in value.items()):  # pyright: ignore[reportUnknownVariableType]
+        raise InvalidInput(f"{field} must be a mapping of text to text")
+    found: dict[str, str] = dict(value)  # pyright: ignore[reportUnknownArgumentType]
+    try:
+        "".join([*found, *found.values()]).encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{field} contains text that is not valid Unicode") from None
+    return found
+
+
+def _show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

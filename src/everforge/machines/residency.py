@@ -1,0 +1,211 @@
+"""When a machine comes and goes: creation, wake, sleep, going back, loss. How it does so is housing.py's business."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from everforge.engine.base import Ending, How
+from everforge.store.base import PointReason, PointRecord
+from everforge.wire.errors import (
+    EverforgeError,
+    MachineBroken,
+    MachineNotFound,
+    SandboxLost,
+    SaveFailed,
+    SnapshotDamaged,
+    SnapshotForeign,
+    SnapshotNotFound,
+    StartFailed,
+    WakeFailed,
+)
+from everforge.wire.events import START, Ended, Event, Lost
+from everforge.wire.ids import SnapshotId
+
+from .admission import Admission
+from .agenda import Agenda
+from .dossier import Dossier
+from .housing import Housing
+from .lifecycle import ACCEPTING, Arrow, Residence
+from .points import Target, find, offer
+from .settings import MachineSettings
+
+HOST_LOST_IT = frozenset({How.LOST, How.KILLED})  # the guest did nothing wrong: back at the last snapshot, with a word about it
+UNSOUND = (SnapshotDamaged, SnapshotForeign, SnapshotNotFound)  # trying again would not help
+LOST_NAMED_MAX = 1000  # instructions named one by one in a `lost` entry
+
+
+class Residency:
+    def __init__(self, dossier: Dossier, housing: Housing, agenda: Agenda, admission: Admission, settings: MachineSettings) -> None:
+        self.dossier = dossier
+        self.housing = housing
+        self._agenda = agenda
+        self._admission = admission
+        self._settings = settings
+        self.save_retry_at = 0.0  # monotonic seconds
+
+    @property
+    def now(self) -> Residence:
+        return self.dossier.residence
+
+    def check_accepting(self) -> None:
+        record = self.dossier.record
+        if self.now is Residence.BROKEN:
+            raise MachineBroken(f"machine {record.name} is broken: {record.error}. Roll it back to a point, or reset it")
+        if self.now not in ACCEPTING:
+            raise MachineNotFound(f"machine {record.name} is deleted")
+
+    # --- up ------------------------------------------------------------------------------------------------------------------------------
+
+    async def create(self) -> None:
+        try:
+            await self._admit()
+            await self.housing.bring_up(Arrow.STARTED)
+        except EverforgeError as e:
+            self._admission.release(self.dossier.record.id)
+            await self.break_down(Arrow.START_FAILED, StartFailed(f"it could not be started: {e.message}"))
+        else:
+            self.notice_loss()
+
+    async def ensure_awake(self) -> None:
+        """Wake it if it sleeps, trying a bounded number of times. Raises NoCapacity, WakeFailed, MachineBroken, SnapshotDamaged."""
+        pause = self._settings.wake_pause_seconds
+        for tries_left in reversed(range(self._settings.wake_tries)):
+            if self.now is Residence.AWAKE:
+                return
+            self.check_accepting()
+            try:
+                await self._admit()
+                await self.dossier.write(Arrow.WAKE_STARTED)
+                await self._raise_up()
+            except WakeFailed:
+                if not tries_left:
+                    raise
+                await asyncio.sleep(pause)
+                pause *= 2
+
+    async def _raise_up(self) -> None:
+        """From `waking` to `awake`. A snapshot that is not sound breaks the machine; anything else leaves it asleep, to be tried again."""
+        record = self.dossier.record
+        try:
+            await self.housing.bring_up(Arrow.WOKEN)
+        except UNSOUND as e:
+            self._admission.release(record.id)
+            await self.break_down(Arrow.SNAPSHOT_BAD, e)
+            raise
+        except EverforgeError as e:
+            self._admission.release(record.id)
+            fields = {"failed_wakes": record.failed_wakes + 1, "error": e.message, "sandbox": None}
+            await self.dossier.write(Arrow.WAKE_FAILED, set=fields, detail={"error": e.message})
+            raise WakeFailed(f"machine {record.name} could not be woken and is still asleep: {e.message}") from e
+        self.notice_loss()
+
+    async def _admit(self) -> None:
+        record = self.dossier.record
+        await self._admission.admit(record.id, record.memory_mb, self._settings.admission_seconds)
+
+    def notice_loss(self) -> None:
+        """The keeper's loop must hear of the end of a sandbox while it waits for something to do."""
+        assert self.housing.incarnation is not None
+        self.housing.incarnation.lost.add_done_callback(lambda _: self._agenda.changed.set())
+
+    # --- down ----------------------------------------------------------------------------------------------------------------------------
+
+    async def hibernate(self, wanted: Callable[[], bool] = lambda: False) -> bool:
+        """True when it sleeps afterwards."""
+        if self.now is not Residence.AWAKE:
+            self.check_accepting()
+            return self.now is Residence.ASLEEP
+        try:
+            slept = await self.housing.hibernate(wanted)
+        except SaveFailed:
+            self.save_retry_at = time.monotonic() + self._settings.save_retry_seconds
+            raise
+        if slept:
+            self._admission.release(self.dossier.record.id)
+        return slept
+
+    # --- back ----------------------------------------------------------------------------------------------------------------------------
+
+    async def roll_back(self, target: Target) -> tuple[PointRecord, SnapshotId | None]:
+        """To a kept point; the state before is itself kept as one, where there was any. Refused with nothing changed when either is not sound."""
+        record = self.dossier.record
+        point = find(await self.dossier.store.points(record.id), target)
+        await self.housing.check(point.snapshot)
+        undo = await self._keep_state("before_rollback")
+        await self._cancel_waiting("the machine was rolled back")
+        if self.now is not Residence.AWAKE:
+            await self._admit()
+        await self._leave_for(Arrow.ROLLBACK_STARTED, point, {"undo": undo})
+        await self._raise_up()
+        return point, undo
+
+    async def reset(self, template: PointRecord) -> SnapshotId | None:
+        """To a fresh start from the template; what was before is kept as a point."""
+        await self.housing.check(template.snapshot)
+        undo = await self._keep_state("before_reset")
+        await self._cancel_waiting("the machine was reset")
+        await self._leave_for(Arrow.RESET_STARTED, template, {"undo": undo})
+        await self.create()
+        return undo
+
+    async def _keep_state(self, reason: PointReason) -> SnapshotId | None:
+        """What makes going back undoable. An awake machine is saved now; a sleeping one is a point already; a broken one has nothing to keep."""
+        if self.now is Residence.AWAKE:
+            return (await self.housing.save_point(reason)).snapshot
+        return self.dossier.record.head if self.now is Residence.ASLEEP else None
+
+    async def _leave_for(self, arrow: Arrow, point: PointRecord, detail: dict[str, object]) -> None:
+        record = self.dossier.record
+        fields = {"head": point.snapshot, "sandbox": None, "notice": None, "error": None, "unsaved_from": record.next_instruction}
+        await self.dossier.write(arrow, set=fields, detail={"to": point.snapshot, "instruction": point.instruction, **detail}, durable=True)
+        await self.housing.leave()  # after the record: a crash in between finds a sandbox that nobody claims, and destroys it
+
+    async def _cancel_waiting(self, why: str) -> None:
+        await self.end_waiting("cancelled", f"cancelled: {why}", MachineBroken(f"cancelled: {why}"))
+
+    async def end_waiting(self, end: str, error: str, refusal: EverforgeError) -> None:
+        """Everything in the queue gets its end; what is running is not touched."""
+        ends = [Ended(instruction=n, end=end, error=error) for n in self._agenda.clear(refusal)]  # pyright: ignore[reportArgumentType]
+        if ends:
+            self._tell(await self.dossier.write(events=ends, step="end"))
+
+    def _tell(self, written: Sequence[Event]) -> None:
+        for event in written:
+            if isinstance(event, Ended):
+                self._agenda.tell(event)
+
+    # --- gone ----------------------------------------------------------------------------------------------------------------------------
+
+    async def lose(self, ending: Ending, last_executed: int | None) -> None:
+        """The sandbox is no more. One entry says what is gone; everything under way ends as lost; nothing falls back silently."""
+        await self.housing.leave()
+        record = self.dossier.record
+        self._admission.release(record.id)
+        executed = [] if last_executed is None else list(range(record.unsaved_from, last_executed + 1))
+        points = await self.dossier.store.points(record.id)
+        since = next((p.position for p in reversed(points) if p.snapshot == record.head), START)
+        reason = ending.detail or str(ending.how)
+        lost = Lost(since_position=since, instructions=executed[-LOST_NAMED_MAX:], snapshot=record.head, reason=reason)
+        await self.break_down(Arrow.SANDBOX_LOST, SandboxLost(f"its sandbox was lost ({reason})"), [lost])
+        if ending.how in HOST_LOST_IT:
+            await self._resume(reason, executed)
+
+    async def _resume(self, reason: str, executed: Sequence[int]) -> None:
+        record = self.dossier.record
+        notice = f"the memory of this machine was lost ({reason}) and it is back at snapshot {record.head}"
+        if executed:
+            notice += f", without the effects of instructions {executed[0]} to {executed[-1]}"
+        await self.dossier.write(
+            Arrow.RESUMED, set={"notice": notice, "error": None, "unsaved_from": record.next_instruction}, detail={"snapshot": record.head}
+        )
+
+    async def break_down(self, arrow: Arrow, error: EverforgeError, events: Sequence[Event] = ()) -> None:
+        """Into `broken`: running and waiting instructions end as lost, and the kept points are offered."""
+        points = await self.dossier.store.points(self.dossier.record.id)
+        message = f"{error.message}. Points kept: {offer(points)}"
+        self._agenda.clear(MachineBroken(f"the machine broke first: {message}"))
+        ends = [Ended(instruction=n, end="lost", error=f"lost: {message}") for n in self._agenda.unended]
+        detail = {"error": message, "points": [p.snapshot for p in points]}
+        self._tell(await self.dossier.write(arrow, set={"error": message, "sandbox": None}, events=[*events, *ends], detail=detail))

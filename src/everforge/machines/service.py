@@ -1,0 +1,320 @@
+"""The door to machines: what a server, a script or a test calls. Finds or starts the keeper, and lets it do the work."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from everforge.engine.base import Engine
+from everforge.store.base import Durability, History, MachineQuery, MachineRecord, PointRecord, Snapshots, Store
+from everforge.wire.errors import InvalidInput, MachineNotFound, NameTaken, Refused
+from everforge.wire.events import START, Ended, Event, Position
+from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId, machine_name, new_machine_id, new_machine_name
+
+from . import deletion, forks, recover, requests
+from .admission import Admission
+from .agenda import Agenda
+from .dossier import Dossier
+from .housing import Housing
+from .keeper import Keeper
+from .lifecycle import Residence, Turn, state
+from .points import Target
+from .requests import NewMachine
+from .residency import Residency
+from .settings import MachineSettings, check
+from .steps import Steps
+from .tape import TapeReaders
+from .templates import Images, Templates
+
+OWNER = AccountId("owner")  # the only account until accounts come
+
+
+@dataclass(frozen=True, slots=True)
+class MachineView:
+    """A machine as its owner sees it."""
+
+    record: MachineRecord
+    state: str
+    pending: int  # instructions accepted and not ended
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    point: PointRecord
+    undo: SnapshotId | None  # the point that brings back what was before; None where there was nothing
+
+
+class Machines:
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        store: Store,
+        snapshots: Snapshots,
+        images: Images,
+        settings: MachineSettings,
+        host_memory_mb: int,
+        steps: Steps | None = None,
+    ) -> None:
+        check(settings)
+        self.engine = engine
+        self.store = store
+        self.snapshots = snapshots
+        self.images = images
+        self.settings = settings
+        self.templates = Templates(engine, snapshots)
+        self.readers = TapeReaders(store, settings.tape_recent_events)
+        self.steps = steps or Steps()
+        self.keepers: dict[MachineId, Keeper] = {}
+        budget_mb = settings.host_memory_mb or host_memory_mb * 3 // 4
+        self.admission = Admission(int(budget_mb * settings.memory_overcommit), self.keepers.values)
+        self._opening: dict[MachineId, asyncio.Lock] = {}
+        self._stopping = False
+
+    # --- a server's life -----------------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Take over what still lives, put right what a crash left half done."""
+        await recover.recover(self)
+
+    async def stop(self, *, hibernate: bool = True) -> None:
+        """Orderly: hibernate everything; or leave the machines to the warden for the next server."""
+        self._stopping = True
+        if hibernate:
+            await asyncio.gather(*(k.settle() for k in list(self.keepers.values())))
+        await asyncio.gather(*(k.stop() for k in list(self.keepers.values())))
+        await self.engine.close()
+        await self.store.close()
+
+    # --- machines ------------------------------------------------------------------------------------------------------------------------
+
+    async def create(self, wanted: NewMachine | None = None, account: AccountId = OWNER) -> MachineView:
+        """Answers as soon as the machine is recorded; it is started behind the answer."""
+        self._check_running()
+        record, entry = self._new_record(wanted or NewMachine(), account)
+        if record.memory_mb > self.admission.budget_mb:
+            raise InvalidInput(f"memory_mb is {record.memory_mb}, but this server has {self.admission.budget_mb} MB for all its machines")
+        template = await self.templates.ensure(entry, record.disk_mb)
+        record = forks.with_head(record, template.snapshot)
+        point = forks.first_point(record, template.snapshot, "template", START, None)
+        with self.steps.step("record new machine"):
+            await self.store.create(record, points=[point])
+        keeper = self.adopt(record)
+        keeper.start()
+        return self._view(keeper.dossier.record, keeper)
+
+    def _new_record(self, wanted: NewMachine, account: AccountId) -> tuple[MachineRecord, Any]:
+        s = self.settings
+        name = new_machine_name() if wanted.name is None else machine_name(wanted.name)
+        now = time.time()
+        memory_mb = requests.whole("memory_mb", _or(wanted.memory_mb, s.memory_mb), s.memory_mb_min, s.memory_mb_max, "MB")
+        disk_mb = requests.whole("disk_mb", _or(wanted.disk_mb, s.disk_mb), s.disk_mb_min, s.disk_mb_max, "MB")
+        processes = requests.whole("processes", _or(wanted.processes, s.processes), 4, s.processes_max, "processes")
+        record = MachineRecord(
+            id=new_machine_id(),
+            name=name,
+            account=account,
+            created_at=now,
+            last_used_at=now,
+            residence=str(Residence.CREATING),
+            engine=self.engine.name,
+            image="",
+            memory_mb=memory_mb,
+            cpus=requests.cpus(_or(wanted.cpus, s.cpus), s),
+            disk_mb=disk_mb,
+            processes=processes,
+            idle_seconds=requests.seconds("idle_seconds", _or(wanted.idle_seconds, s.idle_seconds), 0.01, s.idle_seconds_max),
+            history=requests.one_of("history", wanted.history, History),
+            durability=requests.one_of("durability", wanted.durability, Durability),
+            tags=requests.tags(wanted.tags or {}, s),
+            metadata=requests.metadata(wanted.metadata or {}, s),
+            env=requests.env(wanted.env or {}, s),
+        )
+        entry = self.images.find(wanted.image or s.image)
+        return forks.with_image(record, entry.image.digest), entry
+
+    async def get(self, name: str) -> MachineView:
+        record = await self._record(name)
+        keeper = self.keepers.get(record.id)
+        return self._view(keeper.dossier.record if keeper else record, keeper)
+
+    async def list(self, query: MachineQuery) -> Sequence[MachineView]:
+        return [self._view(k.dossier.record if (k := self.keepers.get(r.id)) else r, k) for r in await self.store.machines(query)]
+
+    async def update(
+        self,
+        name: str,
+        *,
+        tags: Mapping[str, str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        idle_seconds: float | None = None,
+        history: History | None = None,
+        durability: Durability | None = None,
+    ) -> MachineView:
+        s = self.settings
+        fields: dict[str, Any] = {}
+        if tags is not None:
+            fields["tags"] = requests.tags(tags, s)
+        if metadata is not None:
+            fields["metadata"] = requests.metadata(metadata, s)
+        if idle_seconds is not None:
+            fields["idle_seconds"] = requests.seconds("idle_seconds", idle_seconds, 0.01, s.idle_seconds_max)
+        if history is not None:
+            fields["history"] = requests.one_of("history", history, History)
+        if durability is not None:
+            fields["durability"] = requests.one_of("durability", durability, Durability)
+        keeper = await self._keeper(name)
+        with keeper.pinned():
+            await keeper.dossier.write(set=fields, step="update")
+        return self._view(keeper.dossier.record, keeper)
+
+    async def delete(self, name: str) -> None:
+        """At once, whatever it is doing: what runs or waits ends as cancelled."""
+        record = await self._record(name)
+        async with self._opening.setdefault(record.id, asyncio.Lock()):
+            await deletion.delete(self, record)
+
+    # --- instructions --------------------------------------------------------------------------------------------------------------------
+
+    async def exec(
+        self, name: str, code: str, *, timeout_seconds: float | None = None, interrupt: bool = False, key: str | None = None
+    ) -> tuple[int, bool]:
+        """Accepted: its number, and whether something was interrupted for it. The machine may still be asleep."""
+        self._check_running()
+        code = requests.code(code, self.settings)
+        key = requests.key(key)
+        seconds = self.settings.timeout_seconds if timeout_seconds is None else timeout_seconds
+        seconds = requests.seconds("timeout_seconds", seconds, 0.001, self.settings.timeout_seconds_max)
+        keeper = await self._keeper(name)
+        interrupted = interrupt and keeper.interrupt(pending=True)
+        return await keeper.accept(code, seconds, key), interrupted
+
+    async def result(self, name: str, instruction: int) -> Ended:
+        """Waits for the end of an instruction."""
+        if type(instruction) is not int or instruction < 0:
+            raise InvalidInput(f"instruction must be a whole number from 0, not {instruction!r}")
+        keeper = await self._keeper(name)
+        with keeper.pinned():
+            return await keeper.end_of(instruction)
+
+    async def run(self, name: str, code: str, *, timeout_seconds: float | None = None) -> Ended:
+        """Exec, then its result."""
+        number, _ = await self.exec(name, code, timeout_seconds=timeout_seconds)
+        return await self.result(name, number)
+
+    async def interrupt(self, name: str, *, pending: bool = False) -> bool:
+        return (await self._keeper(name)).interrupt(pending=pending)
+
+    async def read(self, name: str, after: int = START, *, follow: bool = False) -> AsyncIterator[Event]:
+        """The tape after a position; with `follow` for as long as the machine lives."""
+        if type(after) is not int or after < START:
+            raise InvalidInput(f"after must be a position on the tape, not {after!r}")
+        record = await self._record(name)
+        async with contextlib.aclosing(self.readers.read(record.id, Position(after), follow=follow)) as events:
+            async for event in events:
+                yield event
+
+    # --- the machine itself --------------------------------------------------------------------------------------------------------------
+
+    async def hibernate(self, name: str) -> None:
+        keeper = await self._keeper(name)
+        await keeper.operate("hibernate", keeper.residency.hibernate)
+
+    async def wake(self, name: str) -> None:
+        keeper = await self._keeper(name)
+        await keeper.operate("wake", keeper.residency.ensure_awake)
+
+    async def snapshot(self, name: str, snapshot_name: str | None = None) -> PointRecord:
+        """A point to come back to. A named one is kept until the machine is deleted."""
+        label = requests.snapshot_name(snapshot_name)
+        keeper = await self._keeper(name)
+        return await keeper.operate("snapshot", lambda: forks.snapshot(keeper, label))
+
+    async def points(self, name: str) -> Sequence[PointRecord]:
+        return await self.store.points((await self._record(name)).id)
+
+    async def rollback(self, name: str, *, snapshot: str | None = None, instruction: int | None = None) -> RolledBack:
+        """To a snapshot (id or name), to the state after an instruction, or with neither to the newest point. Undone by rolling back to `undo`."""
+        target = Target(snapshot, instruction)
+        keeper = await self._keeper(name)
+        return RolledBack(*await keeper.operate("rollback", lambda: keeper.residency.roll_back(target)))
+
+    async def reset(self, name: str) -> SnapshotId | None:
+        """Fresh from its image's template; returns the point that undoes it."""
+        keeper = await self._keeper(name)
+        return await keeper.operate("reset", lambda: forks.reset(self, keeper))
+
+    async def fork(self, name: str, *, count: int = 1, names: Sequence[str] | None = None) -> Sequence[MachineView]:
+        """New machines that go on from where this one is. However many, the source is stopped for one save only; a sleeping one is not woken."""
+        self._check_running()
+        requests.whole("count", count, 1, self.settings.forks_max, "forks")
+        wanted = [machine_name(n) for n in names] if names is not None else [new_machine_name() for _ in range(count)]
+        if len(wanted) != count and names is not None and count != 1:
+            raise InvalidInput(f"{count} forks were asked for, but {len(wanted)} names given")
+        for taken in wanted:
+            if wanted.count(taken) > 1 or await self.store.find(taken):
+                raise NameTaken(f"there is a machine {taken} already")
+        keeper = await self._keeper(name)
+        records = await keeper.operate("fork", lambda: forks.fork(keeper, wanted))
+        return [self._view(record, None) for record in records]
+
+    async def memory_bytes(self, name: str) -> int:
+        """Of the host, now; 0 for one that sleeps."""
+        keeper = self.keepers.get((await self._record(name)).id)
+        incarnation = keeper.residency.housing.incarnation if keeper else None
+        return await incarnation.sandbox.memory_bytes() if incarnation else 0
+
+    # --- parts ---------------------------------------------------------------------------------------------------------------------------
+
+    def _check_running(self) -> None:
+        if self._stopping:
+            raise Refused("the server is stopping")
+
+    async def _record(self, name: str) -> MachineRecord:
+        record = await self.store.find(machine_name(name))
+        if record is None:
+            raise MachineNotFound(f"there is no machine {name}")
+        return record
+
+    async def _keeper(self, name: str) -> Keeper:
+        record = await self._record(name)
+        if keeper := self.keepers.get(record.id):
+            return keeper
+        async with self._opening.setdefault(record.id, asyncio.Lock()):
+            if keeper := self.keepers.get(record.id):
+                return keeper
+            fresh = await self.store.machine(record.id)
+            if fresh is None or fresh.deleted_at is not None:
+                raise MachineNotFound(f"there is no machine {name}")
+            return await recover.open_keeper(self, fresh)
+
+    def adopt(self, record: MachineRecord) -> Keeper:
+        """A keeper for a record, registered but not started."""
+        dossier = Dossier(record, self.store, self.readers, self.steps)
+        housing = Housing(dossier, self.engine, self.snapshots, self.images, self.templates, self.settings)
+        agenda = Agenda(self.settings.queue_max)
+        residency = Residency(dossier, housing, agenda, self.admission, self.settings)
+        keeper = Keeper(dossier, residency, agenda, self.settings)
+        keeper.retired = lambda: self._forget(keeper)
+        self.keepers[record.id] = keeper
+        return keeper
+
+    def _forget(self, keeper: Keeper) -> None:
+        if self.keepers.get(keeper.id) is keeper:
+            del self.keepers[keeper.id]
+            self._opening.pop(keeper.id, None)
+
+    def _view(self, record: MachineRecord, keeper: Keeper | None) -> MachineView:
+        turn = keeper.turn if keeper else Turn.IDLE
+        return MachineView(record, state(Residence(record.residence), turn), keeper.pending if keeper else 0)
+
+
+def _or(value: Any, default: Any) -> Any:
+    return default if value is None else value
+
+
+__all__ = ["MachineName", "MachineView", "Machines", "RolledBack"]

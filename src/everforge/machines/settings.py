@@ -1,0 +1,72 @@
+"""Every number that machines/ decides by, with its unit and its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSettings:
+    # --- what a new machine gets when its owner says nothing
+    image: str = "default"
+    memory_mb: int = 1024  # pandas on a middling data set; an idle machine takes some 110 MB of it
+    cpus: float = 2.0
+    disk_mb: int = 5120
+    processes: int = 256
+    open_files: int = 4096
+    timeout_seconds: float = 15.0  # ForeverVM's default
+    idle_seconds: float = 300.0
+
+    # --- what an owner may ask for
+    memory_mb_max: int = 16_384
+    memory_mb_min: int = 128  # below it the interpreter with numpy does not start
+    cpus_max: float = 16.0
+    disk_mb_max: int = 51_200
+    disk_mb_min: int = 64
+    processes_max: int = 4096
+    timeout_seconds_max: float = 24 * 3600.0
+    idle_seconds_max: float = 7 * 24 * 3600.0
+    code_bytes_max: int = 1 * MB
+    tags_max: int = 64
+    tag_bytes_max: int = 256
+    metadata_bytes_max: int = 16_384
+    env_bytes_max: int = 32_768
+    forks_max: int = 100  # in one call: they share one save
+
+    # --- queues and buffers
+    queue_max: int = 100  # instructions and operations waiting for one machine
+    output_bytes_max: int = 64 * MB  # per instruction; a million short lines fit
+    result_bytes_max: int = 8 * MB
+    tape_recent_events: int = 512  # kept in memory for live readers; older ones come from the store
+
+    # --- patience
+    interrupt_grace_seconds: float = 3.0  # from the interrupt until the interpreter is killed
+    kill_grace_seconds: float = 10.0  # from the kill until the sandbox counts as lost
+    guest_answer_seconds: float = 30.0  # hello, frozen, thawed
+    wake_tries: int = 3
+    wake_pause_seconds: float = 0.2  # doubled with every try
+    save_retry_seconds: float = 10.0  # after a hibernation that failed, e.g. for want of disk
+    admission_seconds: float = 30.0  # how long a wake waits for memory
+    stop_grace_seconds: float = 5.0  # for running instructions when the server stops
+
+    # --- the host
+    host_memory_mb: int = 0  # 0: three quarters of what the host has
+    memory_overcommit: float = 4.0  # limits may add up to this much of it: an awake machine takes 110 MB of its 1024 on the average
+
+    # --- points
+    points_max: int = 100  # per machine, unnamed ones
+    points_age_seconds: float = 30 * 24 * 3600.0
+    points_bytes_max: int = 20 * 1024 * MB
+    ready_sandboxes: int = 2  # restored from the default template and waiting, so that a new machine is there in milliseconds
+
+
+def check(settings: MachineSettings) -> None:
+    """The numbers against each other."""
+    s = settings
+    assert s.memory_mb_min <= s.memory_mb <= s.memory_mb_max
+    assert s.disk_mb_min <= s.disk_mb <= s.disk_mb_max
+    assert 0 < s.timeout_seconds <= s.timeout_seconds_max
+    assert 0 < s.idle_seconds <= s.idle_seconds_max
+    assert s.result_bytes_max <= 8 * MB, "a result, escaped as JSON, must fit in one message of the link"

@@ -1,0 +1,104 @@
+"""Readers of tapes. A reader is a cursor, not a queue: a slow one costs nothing, and connecting again is the same as connecting.
+
+`TapeReaders` outlives keepers: a reader may follow a machine through sleep, wake and a change of keeper. Entries reach it here only after the store has them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+
+from everforge.store.base import Store
+from everforge.wire.events import Event, Output, Position
+from everforge.wire.ids import MachineId
+
+READ_EVENTS = 256  # rows taken from the store at once
+RECENT_BYTES = 256 * 1024  # rough bound of what is kept in memory for the live readers of one machine
+
+
+class _Live:
+    """What live readers of one machine share: the newest entries, and who waits for more."""
+
+    def __init__(self, recent_max: int) -> None:
+        self.readers = 0
+        self.recent: deque[Event] = deque(maxlen=recent_max)
+        self.waiting: list[asyncio.Future[None]] = []
+        self.ended = False
+        self._bytes = 0
+
+    def add(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if len(self.recent) == self.recent.maxlen:
+                self._drop_oldest()
+            self.recent.append(event)
+            self._bytes += _rough_bytes(event)
+        while self._bytes > RECENT_BYTES and len(self.recent) > 1:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        self._bytes -= _rough_bytes(self.recent.popleft())
+
+    def after(self, position: Position) -> list[Event] | None:
+        """Entries after `position`, or None when memory does not reach back that far."""
+        if not self.recent or self.recent[0].position > position + 1:
+            return None
+        return [_cut(e, position) for e in self.recent if e.position + e.width - 1 > position]
+
+    def wake_readers(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+
+class TapeReaders:
+    def __init__(self, store: Store, recent_events: int) -> None:
+        self._store = store
+        self._recent_events = recent_events
+        self._live: dict[MachineId, _Live] = {}
+
+    def publish(self, machine: MachineId, events: Sequence[Event]) -> None:
+        """Called after the store has them."""
+        if events and (live := self._live.get(machine)):
+            live.add(events)
+            live.wake_readers()
+
+    def end(self, machine: MachineId) -> None:
+        """The machine is deleted: its readers get what there is, then the end."""
+        if live := self._live.get(machine):
+            live.ended = True
+            live.wake_readers()
+
+    async def read(self, machine: MachineId, after: Position, *, follow: bool) -> AsyncGenerator[Event]:
+        """Every entry after `after`, in order, once; with `follow` for as long as the machine lives."""
+        live = self._live.setdefault(machine, _Live(self._recent_events))
+        live.readers += 1
+        try:
+            while True:
+                waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                live.waiting.append(waiter)  # before looking, so that nothing slips between the look and the wait
+                batch = live.after(after)
+                if batch is None:
+                    batch = await self._store.events(machine, after, READ_EVENTS)
+                for event in batch:
+                    after = Position(event.position + event.width - 1)
+                    yield event
+                if not batch:
+                    if not follow or live.ended:
+                        return
+                    await waiter
+                if waiter in live.waiting:
+                    live.waiting.remove(waiter)
+        finally:
+            live.readers -= 1
+            if not live.readers:
+                self._live.pop(machine, None)
+
+
+def _cut(event: Event, position: Position) -> Event:
+    return event.after(position) if isinstance(event, Output) else event
+
+
+def _rough_bytes(event: Event) -> int:
+    return 64 + sum(map(len, event.lines)) if isinstance(event, Output) else 512

@@ -1,0 +1,126 @@
+"""Templates: a freshly started image, warmed up and saved. Every new machine is restored from one, and has it as its point 0.
+
+There is one per engine build, image and disk size, since a restore keeps the size that was saved. Its snapshot id is derived from these, so no index
+is needed: a template exists when the snapshot with that id does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from everforge.engine.base import Engine, Image, Limits
+from everforge.store.base import Manifest, Snapshots
+from everforge.wire.errors import SnapshotDamaged, SnapshotNotFound, StartFailed
+from everforge.wire.ids import ALPHABET, SnapshotId
+from everforge.wire.messages import PROTOCOL, End, Freeze, Frozen, Run
+
+from .guestline import GuestLine
+
+WARM_SECONDS = 180.0  # imports of pandas and matplotlib on a slow, cold disk
+BOOT_SECONDS = 60.0
+WARM_MEMORY_MB = 2048  # a template is made once; it should not fail for want of memory
+
+
+class ImageEntry(Protocol):
+    @property
+    def image(self) -> Image: ...
+
+    @property
+    def warm(self) -> Sequence[str]:
+        """Modules to import before the template is saved."""
+        ...
+
+    @property
+    def env(self) -> Mapping[str, str]: ...
+
+
+class Images(Protocol):
+    def find(self, name_or_digest: str) -> ImageEntry: ...
+
+
+class Templates:
+    def __init__(self, engine: Engine, snapshots: Snapshots) -> None:
+        self._engine = engine
+        self._snapshots = snapshots
+        self._making: dict[SnapshotId, asyncio.Lock] = {}
+        self._verified: set[SnapshotId] = set()
+
+    def id(self, image: str, disk_mb: int) -> SnapshotId:
+        digest = hashlib.sha256(f"{self._engine.name} {self._engine.build} {image} {disk_mb} {PROTOCOL}".encode()).digest()
+        return SnapshotId("p" + "".join(ALPHABET[b % len(ALPHABET)] for b in digest[:15]))
+
+    def is_verified(self, snapshot: SnapshotId) -> bool:
+        """Checked whole since this server started: new machines need not wait for it to be read again."""
+        return snapshot in self._verified
+
+    @property
+    def in_use(self) -> frozenset[SnapshotId]:
+        return frozenset(self._making)
+
+    async def ensure(self, entry: ImageEntry, disk_mb: int) -> Manifest:
+        """The template, made now if there is none or if it is damaged."""
+        id = self.id(entry.image.digest, disk_mb)
+        async with self._making.setdefault(id, asyncio.Lock()):
+            try:
+                manifest, folder = await self._snapshots.open(id)
+                if id not in self._verified:
+                    await self._snapshots.verify_small(manifest, folder)
+                    await self._snapshots.verify_large(manifest, folder)
+            except SnapshotNotFound:
+                manifest = await self._make(id, entry, disk_mb)
+            except SnapshotDamaged:
+                await self._snapshots.delete(id)  # nothing of a user's is in it: it can be made again
+                manifest = await self._make(id, entry, disk_mb)
+            self._verified.add(id)
+            return manifest
+
+    async def _make(self, id: SnapshotId, entry: ImageEntry, disk_mb: int) -> Manifest:
+        sandbox = await self._engine.start(entry.image, Limits(memory_mb=WARM_MEMORY_MB, disk_mb=disk_mb))
+        partial = await self._snapshots.begin()
+        line = GuestLine(sandbox.link)
+        try:
+            await line.attach(epoch=1, have=0, deadline_seconds=BOOT_SECONDS)
+            async with asyncio.timeout(WARM_SECONDS):
+                await self._warm(line, entry.warm)
+                await line.send(Freeze(token=1))
+                await _await(line, Frozen)
+            await sandbox.save(partial)
+            manifest = Manifest(
+                snapshot=id,
+                machine=None,
+                engine=self._engine.name,
+                engine_build=self._engine.build,
+                image=entry.image.digest,
+                memory_mb=WARM_MEMORY_MB,
+                disk_mb=disk_mb,
+                epoch=1,
+                sent=line.received,
+                received=line.sent,
+                instruction=None,
+                created_at=time.time(),
+            )
+            return await self._snapshots.finish(partial, manifest)
+        except TimeoutError:
+            raise StartFailed(f"the image {entry.image.digest[:12]} did not start and warm up within {WARM_SECONDS:g} s") from None
+        finally:
+            line.close()
+            await sandbox.destroy()
+            await self._snapshots.abandon(partial)
+
+    @staticmethod
+    async def _warm(line: GuestLine, modules: Sequence[str]) -> None:
+        await line.send(Run(instruction=0, code="\n".join(["1", *(f"__import__({m!r})" for m in modules), "None"])))
+        end = await _await(line, End)
+        if isinstance(end, End) and end.end != "value":
+            raise StartFailed(f"warming up the image failed: {end.error_name}: {end.error_message}")
+
+
+async def _await(line: GuestLine, kind: type[End] | type[Frozen]) -> End | Frozen:
+    while True:
+        for _, message in await line.receive():
+            if isinstance(message, kind):
+                return message

@@ -1,0 +1,229 @@
+"""The seam between machines and whatever remembers them.
+
+`Store` is a database: records and tapes, one `commit` for everything that must happen together. `Snapshots` is where saved sandboxes lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from everforge.wire.events import Event, Position
+from everforge.wire.ids import AccountId, MachineId, MachineName, SandboxId, SnapshotId
+
+History = Literal["idle", "each"]
+Durability = Literal["idle", "each"]
+PointReason = Literal["template", "idle", "each", "named", "before_rollback", "before_reset", "fork"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineRecord:
+    """One row: everything that a new server must know of a machine."""
+
+    id: MachineId
+    name: MachineName
+    account: AccountId
+    created_at: float
+    last_used_at: float
+    residence: str  # a word of machines.lifecycle.Residence
+    engine: str
+    image: str  # digest
+    memory_mb: int
+    cpus: float
+    disk_mb: int
+    processes: int
+    idle_seconds: float
+    history: History = "idle"
+    durability: Durability = "idle"
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    sandbox: SandboxId | None = None  # the one that is, or is about to be, this machine
+    epoch: int = 0  # of the link; raised at every restore
+    head: SnapshotId | None = None  # the point that its memory comes from, or is
+    next_instruction: int = 0
+    unsaved_from: int = 0  # the first instruction whose effects are not in `head`
+    error: str | None = None  # why it is broken, or why the last wake failed
+    failed_wakes: int = 0
+    notice: str | None = None  # what the next result must tell: memory that was lost, a state gone back to
+    source: MachineId | None = None  # the machine it was forked from, and
+    source_position: Position | None = None  # the last position of that one's tape that is also on this one's
+    deleted_at: float | None = None  # set: its name is free, and it is in no list; row and tape stay until purged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointRecord:
+    """A place on a tape that a machine can go back to: a snapshot, and where the tape was."""
+
+    snapshot: SnapshotId
+    machine: MachineId
+    position: Position  # last position on the tape when it was taken
+    instruction: int | None  # the last one whose effects it holds
+    created_at: float
+    reason: PointReason
+    name: str | None = None
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What must become true together, or not at all."""
+
+    machine: MachineId
+    set: Mapping[str, Any] = field(default_factory=dict[str, Any])  # fields of MachineRecord
+    events: Sequence[Event] = ()  # appended to the tape, in order
+    add_points: Sequence[PointRecord] = ()
+    drop_points: Sequence[SnapshotId] = ()
+    durable: bool = False  # survives a power cut when it returns; otherwise it survives a crash of the server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineQuery:
+    account: AccountId | None = None
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])  # all must match exactly
+    name_prefix: str = ""
+    residences: frozenset[str] = frozenset()  # empty: any but deleted
+    before: tuple[float, MachineId] | None = None  # (created_at, id) of the last one seen; newest first
+    limit: int = 1000
+
+
+class Store(Protocol):
+    async def create(self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = ()) -> Sequence[Event]:
+        """A new machine, durably. Returns the events with their positions. Raises NameTaken, MachineNotFound (of a fork's source), DiskFull."""
+        ...
+
+    async def commit(self, change: Change) -> Sequence[Event]:
+        """Apply it in one transaction and return the events with their positions. Raises MachineNotFound, NameTaken, InvalidInput, DiskFull.
+
+        Changes of one machine take effect in the order of the calls. Cancelling the caller does not undo it. A point that is there
+        already is replaced.
+        """
+        ...
+
+    async def machine(self, id: MachineId) -> MachineRecord | None:
+        """Also one that is deleted (`deleted_at` is set), until it is purged."""
+        ...
+
+    async def find(self, name: MachineName) -> MachineRecord | None:
+        """By name, among those not deleted."""
+        ...
+
+    async def machines(self, query: MachineQuery) -> Sequence[MachineRecord]:
+        """Newest first. The next page is asked for with `before` = (created_at, id) of the last one: stable while others come and go."""
+        ...
+
+    async def events(self, machine: MachineId, after: Position, limit: int) -> Sequence[Event]:
+        """Entries after a position, oldest first, those inherited from a fork's source included. Raises MachineNotFound.
+
+        At most `limit`, and fewer when they are large; none only when there are none. An output is cut where it begins before `after`.
+        """
+        ...
+
+    async def end_position(self, machine: MachineId) -> Position:
+        """The last position given, START if none was: every later entry lies after it. Raises MachineNotFound."""
+        ...
+
+    async def received(self, machine: MachineId, epoch: int) -> int:
+        """The highest frame number of this epoch that is on the tape; 0 if none."""
+        ...
+
+    async def unended(self, machine: MachineId) -> Sequence[Event]:
+        """`Accepted` entries without an `Ended`, oldest first; its own, not those of a fork's source."""
+        ...
+
+    async def machines_with_unended(self) -> Sequence[MachineId]:
+        """Living machines that have such entries."""
+        ...
+
+    async def instruction(self, machine: MachineId, instruction: int) -> tuple[Event, Event | None] | None:
+        """Its `Accepted` and, if there is one, its `Ended`; those inherited from a fork's source included."""
+        ...
+
+    async def outputs(self, machine: MachineId, instruction: int | None) -> int:
+        """How many output lines are on the tape for it: the next line's seq."""
+        ...
+
+    async def accepted_with_key(self, machine: MachineId, key: str) -> Event | None:
+        """Its own: a key that was used on a fork's source is free again."""
+        ...
+
+    async def points(self, machine: MachineId) -> Sequence[PointRecord]:
+        """Oldest first; those inherited from a fork's source are not included."""
+        ...
+
+    async def referenced_snapshots(self) -> frozenset[SnapshotId]:
+        """Every snapshot that the head or a point of any machine names, deleted ones aside."""
+        ...
+
+    async def snapshot_in_use(self, snapshot: SnapshotId) -> bool:
+        """Does the head or a point of any machine name it, deleted ones aside?"""
+        ...
+
+    async def purge(self, machine: MachineId) -> None:
+        """Forget a deleted machine's row and tape; what a living fork still refers to stays until that one goes. Raises WrongState if it lives."""
+        ...
+
+    async def purge_deleted(self, before: float) -> int:
+        """`purge` of every machine that was deleted before that time; returns how many."""
+        ...
+
+    async def unclean_boot(self) -> bool:
+        """True once per start, when the computer went down while a server was running: the store has then moved every counter ahead."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a snapshot is and what it needs; lies beside its files, with their hashes."""
+
+    snapshot: SnapshotId
+    machine: MachineId | None  # None for a template
+    engine: str
+    engine_build: str
+    image: str
+    memory_mb: int
+    disk_mb: int
+    epoch: int  # of the link when it was saved, and
+    sent: int  # the last record numbers: what `hello` must say after a restore
+    received: int
+    instruction: int | None
+    created_at: float
+    files: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])  # name -> (bytes, sha256)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(size for size, _ in self.files.values())
+
+
+class Snapshots(Protocol):
+    async def begin(self) -> Path:
+        """A new, empty, uniquely named partial folder to save into."""
+        ...
+
+    async def finish(self, partial: Path, manifest: Manifest) -> Manifest:
+        """Hash, write the manifest, fsync files and folder, rename, fsync the parent: durable and visible when it returns. Raises DiskFull."""
+        ...
+
+    async def abandon(self, partial: Path) -> None: ...
+
+    async def open(self, id: SnapshotId) -> tuple[Manifest, Path]:
+        """Manifest and folder, the manifest itself checked, file names and sizes too. Raises SnapshotNotFound, SnapshotDamaged."""
+        ...
+
+    async def verify_small(self, manifest: Manifest, folder: Path) -> None:
+        """Hashes of everything but the large memory image; quick, to be done before a restore begins. Raises SnapshotDamaged."""
+        ...
+
+    async def verify_large(self, manifest: Manifest, folder: Path) -> None:
+        """The rest; may run beside a restore, whose guest does nothing before its `go`. Raises SnapshotDamaged."""
+        ...
+
+    async def delete(self, id: SnapshotId) -> None: ...
+
+    async def sweep(self, keep: frozenset[SnapshotId], partials_too: bool) -> int:
+        """Remove what nothing refers to; returns how many."""
+        ...

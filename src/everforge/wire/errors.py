@@ -1,0 +1,193 @@
+"""The one error tree.
+
+Four branches, by what the caller must know: *refused* (nothing happened), *machine failed* (and the state it is left in), *uncertain* (we do
+not know; carries the last position seen), *protocol* (someone broke it). The user's own exception is a result, never one of these.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+Retry = Literal["never", "later", "now"]
+
+
+class EverforgeError(Exception):
+    """Every error of ours. `code` is stable and the same in all languages; the message says what happened, to what, and what to do."""
+
+    code: ClassVar[str] = "Internal"
+    http_status: ClassVar[int] = 500
+    retry: ClassVar[Retry] = "never"
+
+    def __init__(self, message: str, **details: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+
+# --- what you asked cannot be done, and nothing happened ---------------------------------------------------------------------------
+
+
+class Refused(EverforgeError):
+    code = "Refused"
+    http_status = 409
+
+
+class InvalidInput(Refused):
+    code = "InvalidInput"
+    http_status = 400
+
+
+class MachineNotFound(Refused):
+    code = "MachineNotFound"
+    http_status = 404
+
+
+class InstructionNotFound(Refused):
+    code = "InstructionNotFound"
+    http_status = 404
+
+
+class SnapshotNotFound(Refused):
+    code = "SnapshotNotFound"
+    http_status = 404
+
+
+class ImageNotFound(Refused):
+    code = "ImageNotFound"
+    http_status = 404
+
+
+class ImageBuildFailed(Refused):
+    """An image could not be made, and none was changed; the message says which step failed and what to do."""
+
+    code = "ImageBuildFailed"
+    http_status = 500
+
+
+class NameTaken(Refused):
+    code = "NameTaken"
+
+
+class PointNotKept(Refused):
+    """No point was kept there; `details["nearest"]` names the ones that were."""
+
+    code = "PointNotKept"
+
+
+class KeyReused(Refused):
+    """An idempotency key came again with another request."""
+
+    code = "KeyReused"
+
+
+class MachineBroken(Refused):
+    """The machine's memory is gone; `details["points"]` names what it can be rolled back to."""
+
+    code = "MachineBroken"
+
+
+class WrongState(Refused):
+    """The lifecycle table has no such arrow."""
+
+    code = "WrongState"
+
+
+class QueueFull(Refused):
+    code = "QueueFull"
+    http_status = 429
+    retry = "later"
+
+
+class NoCapacity(Refused):
+    code = "NoCapacity"
+    http_status = 429
+    retry = "later"
+
+
+class DataFolderBusy(Refused):
+    """Another server owns the data folder."""
+
+    code = "DataFolderBusy"
+
+
+# --- the machine could not, and the state it is left in ----------------------------------------------------------------------------
+
+
+class MachineFailed(EverforgeError):
+    code = "MachineFailed"
+    http_status = 500
+
+
+class StartFailed(MachineFailed):
+    code = "StartFailed"
+
+
+class SaveFailed(MachineFailed):
+    """The save did not become durable; the machine stays awake."""
+
+    code = "SaveFailed"
+    retry = "later"
+
+
+class DiskFull(SaveFailed):
+    code = "DiskFull"
+    http_status = 507
+
+
+class WakeFailed(MachineFailed):
+    """The machine is still asleep, its snapshot untouched."""
+
+    code = "WakeFailed"
+    retry = "later"
+
+
+class SnapshotDamaged(MachineFailed):
+    """A hash, a size or a missing file; found before anything ran."""
+
+    code = "SnapshotDamaged"
+
+
+class SnapshotForeign(MachineFailed):
+    """A snapshot of another engine build, image or processor; found before anything ran."""
+
+    code = "SnapshotForeign"
+
+
+class ImageDamaged(MachineFailed):
+    """The files of an image are no longer those it was built from."""
+
+    code = "ImageDamaged"
+
+
+class SandboxLost(MachineFailed):
+    code = "SandboxLost"
+
+
+class StoreDamaged(MachineFailed):
+    """The database cannot be read, or is from another version; nothing was changed. The message says what to do."""
+
+    code = "StoreDamaged"
+
+
+class EngineUnfit(MachineFailed):
+    """The engine cannot run on this computer; the message says why and what to do."""
+
+    code = "EngineUnfit"
+
+
+# --- we do not know what happened --------------------------------------------------------------------------------------------------
+
+
+class Uncertain(EverforgeError):
+    """`details["position"]` is the last tape position seen."""
+
+    code = "Uncertain"
+    retry = "now"
+
+
+# --- someone broke the protocol ----------------------------------------------------------------------------------------------------
+
+
+class ProtocolError(EverforgeError):
+    code = "ProtocolError"
+    http_status = 400

@@ -1,0 +1,251 @@
+"""What a keeper and a guest say to each other, as typed messages with JSON bodies. No I/O.
+
+`decode_from_guest` takes bytes that a hostile program may have written: it gives a message or raises ProtocolError, never anything else.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+
+from .errors import ProtocolError
+
+PROTOCOL = 1  # raised when a guest in an old snapshot could no longer be understood
+
+Stream = Literal["stdout", "stderr"]
+GuestEnd = Literal["value", "error", "interrupted", "died"]
+
+
+@dataclass(frozen=True, slots=True)
+class GuestMessage:
+    kind: ClassVar[int]
+    control: ClassVar[bool] = False  # control messages carry number 0: never kept, never resent
+
+
+# --- keeper to guest ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Attach(GuestMessage):
+    """First thing on every connection. A higher epoch than the guest's opens a new one: both counters start again at 0."""
+
+    kind = 1
+    control = True
+    nonce: str  # hex of NONCE_BYTES; comes back in the marker
+    epoch: int
+    have: int  # last record number from the guest that is on the tape
+
+
+@dataclass(frozen=True, slots=True)
+class Ack(GuestMessage):
+    kind = 2
+    control = True
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class Setup(GuestMessage):
+    """Before the first `go` of a new machine, fork or rollback: environment and limits of everything of the user's. Also changes them live."""
+
+    kind = 3
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    limits: dict[str, int] = field(default_factory=dict[str, int])  # names of guest.limits.GuestLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Run(GuestMessage):
+    kind = 4
+    instruction: int
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt(GuestMessage):
+    """KeyboardInterrupt in the running instruction; one that is over already is left alone."""
+
+    kind = 5
+    instruction: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kill(GuestMessage):
+    """Ends the interpreter that runs this instruction; files survive, variables do not."""
+
+    kind = 6
+    instruction: int
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze(GuestMessage):
+    """Flush, stop every process of the user's, answer `frozen`, then stay silent until `go`."""
+
+    kind = 7
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Go(GuestMessage):
+    """Let the user's processes run (again). Entropy is given to forks and new machines only; a wake keeps its generators."""
+
+    kind = 8
+    time_ns: int
+    entropy: str | None = None
+
+
+# --- guest to keeper ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Hello(GuestMessage):
+    """Answer to `attach`, right behind the marker. The numbers are those of the epoch that the guest was in *before* the attach."""
+
+    kind = 65
+    control = True
+    protocol: int
+    epoch: int
+    sent: int
+    received: int
+    frozen: bool
+    running: int | None  # the instruction that runs now
+    running_ms: int  # for how long; 0 when none runs
+    last: int | None  # the last instruction that was taken in this epoch
+    interpreter: int  # how many interpreters this machine has had
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs(GuestMessage):
+    """Lines without their newline, in order. Only the last may be `partial`: its newline has not come (yet)."""
+
+    kind = 66
+    instruction: int | None  # the one running when it came; None between instructions
+    stream: Stream
+    lines: list[str]
+    partial: bool = False
+    origin: int | None = None  # the instruction that started the thread which wrote it, where that is another one
+
+
+@dataclass(frozen=True, slots=True)
+class Display(GuestMessage):
+    """Rich output: MIME type to text (base64 for binary types) or JSON."""
+
+    kind = 67
+    instruction: int | None
+    data: dict[str, Any]
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class End(GuestMessage):
+    """The one end of an instruction. `died`: the interpreter is gone and `error_message` says how; the next instruction gets a new one."""
+
+    kind = 68
+    instruction: int
+    end: GuestEnd
+    runtime_us: int
+    value: str | None = None  # repr of the last expression
+    data: dict[str, Any] | None = None  # its MIME bundle, when there is more than text
+    error_name: str | None = None
+    error_message: str | None = None
+    traceback: str | None = None
+    note: str | None = None  # what else the caller should know: a new interpreter, output dropped
+    dropped_bytes: int = 0  # output past the limit
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen(GuestMessage):
+    kind = 69
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Thawed(GuestMessage):
+    """Answer to `go`: the user's processes run."""
+
+    kind = 70
+    drift_ns: int = 0  # guest clock minus the time that `go` told
+
+
+FROM_KEEPER: dict[int, type[GuestMessage]] = {m.kind: m for m in (Attach, Ack, Setup, Run, Interrupt, Kill, Freeze, Go)}
+FROM_GUEST: dict[int, type[GuestMessage]] = {m.kind: m for m in (Hello, Outputs, Display, End, Frozen, Thawed)}
+
+
+def encode(message: GuestMessage) -> bytes:
+    return json.dumps(asdict(message), separators=(",", ":")).encode("ascii")
+
+
+def decode_from_guest(kind: int, body: bytes) -> GuestMessage:
+    return _decode(FROM_GUEST, kind, body)
+
+
+def decode_from_keeper(kind: int, body: bytes) -> GuestMessage:
+    return _decode(FROM_KEEPER, kind, body)
+
+
+def _decode(table: dict[int, type[GuestMessage]], kind: int, body: bytes) -> GuestMessage:
+    cls = table.get(kind)
+    if cls is None:
+        raise ProtocolError(f"there is no message of kind {kind}")
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as e:
+        raise ProtocolError(f"the body of a {cls.__name__} message is not JSON") from e
+    if b"\\ud" in body or b"\\uD" in body:
+        found = _without_lone_surrogates(found)
+    checks = _checks(cls)
+    if not isinstance(found, dict) or not all(name in checks for name in found):  # pyright: ignore[reportUnknownVariableType]
+        raise ProtocolError(f"the body of a {cls.__name__} message does not have its fields")
+    for name, value in found.items():  # pyright: ignore[reportUnknownVariableType]
+        if not _fits(value, checks[name]):
+            raise ProtocolError(f"field {name} of a {cls.__name__} message is not of its type")
+    try:
+        return cls(**found)
+    except TypeError as e:
+        raise ProtocolError(f"a {cls.__name__} message lacks a field") from e
+
+
+def _without_lone_surrogates(value: Any) -> Any:
+    """JSON can spell half a surrogate pair; no database and no terminal takes it."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_without_lone_surrogates(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        return {_without_lone_surrogates(k): _without_lone_surrogates(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+_CHECKS: dict[type, dict[str, Any]] = {}
+
+
+def _checks(cls: type[GuestMessage]) -> dict[str, Any]:
+    if cls not in _CHECKS:
+        hints = get_type_hints(cls)
+        _CHECKS[cls] = {f.name: hints[f.name] for f in fields(cls)}
+    return _CHECKS[cls]
+
+
+INTEGER_MAX = 2**63 - 1
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Exactly the types used above: int, str, bool, None, Any, Literal, list[X], dict[str, X], unions of them."""
+    origin = get_origin(hint)
+    if hint is Any:
+        return True
+    if origin is Literal:
+        return value in get_args(hint) if isinstance(value, str) else False
+    if origin in (Union, UnionType):
+        return any(_fits(value, h) for h in get_args(hint))
+    if origin is list:
+        (item,) = get_args(hint)
+        return isinstance(value, list) and all(_fits(v, item) for v in value)  # pyright: ignore[reportUnknownVariableType]
+    if origin is dict:
+        item = get_args(hint)[1]
+        return isinstance(value, dict) and all(_fits(v, item) for v in value.values())  # pyright: ignore[reportUnknownVariableType]
+    if hint is int:
+        return type(value) is int and -INTEGER_MAX <= value <= INTEGER_MAX
+    if hint is NoneType:
+        return value is None
+    return type(value) is hint
