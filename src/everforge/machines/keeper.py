@@ -37,7 +37,7 @@ class RunningTurn:
 
     instruction: Instruction
     ran_seconds: float
-    next_seq: int
+    end: asyncio.Future[End]
 
 
 class Keeper:
@@ -208,7 +208,7 @@ class Keeper:
             await self._lose(incarnation.lost.result())
         elif self._inherited is not None:
             inherited, self._inherited = self._inherited, None
-            await self._run(inherited.instruction, lambda run: run.resume(inherited.ran_seconds, inherited.next_seq))
+            await self._run(inherited.instruction, lambda run: run.resume(inherited.end, inherited.ran_seconds))
         elif (item := self._agenda.take()) is None:
             await self._idle()
         elif isinstance(item, Instruction):

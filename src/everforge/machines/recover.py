@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from everforge.engine.base import Ending, How, Sandbox
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 PAGE = 500
+Start = Callable[[], None]
 LOST_WITH_THE_HOST = Ending(How.LOST, "its host process was gone when the server started")
 
 
@@ -85,21 +86,27 @@ ON_THEIR_WAY = frozenset(str(r) for r in Residence) - {str(R.ASLEEP), str(R.BROK
 async def recover(machines: Machines) -> None:
     """Everything that was on its way, then everything that nobody claims."""
     survivors = dict(await machines.engine.survivors())
-    await _recover_all(machines, survivors)
+    starts = await _recover_all(machines, survivors)
     await asyncio.gather(*(_destroy(sandbox) for sandbox in survivors.values()))
-    # Partial folders go last: a sandbox that was being saved writes on until its save is over, and taking it over has waited for that.
+    # Partial folders go now: a sandbox that was being saved wrote on until its save was over, and taking it over has waited for that; and no
+    # keeper that could begin a new one is running yet.
     await machines.snapshots.sweep(await machines.store.referenced_snapshots() | machines.templates.in_use, True)
+    for start in starts:
+        start()
     await _start_waiting(machines)
 
 
-async def _recover_all(machines: Machines, survivors: dict[SandboxId, Sandbox]) -> None:
+async def _recover_all(machines: Machines, survivors: dict[SandboxId, Sandbox]) -> list[Start]:
+    starts: list[Start] = []
     query = MachineQuery(residences=ON_THEIR_WAY, limit=PAGE)
     while page := await machines.store.machines(query):
         for record in page:
             sandbox = survivors.pop(record.sandbox, None) if record.sandbox else None
-            await recover_one(machines, record, sandbox)
+            if start := await recover_one(machines, record, sandbox):
+                starts.append(start)
         last = page[-1]
         query = MachineQuery(residences=ON_THEIR_WAY, limit=PAGE, before=(last.created_at, last.id))
+    return starts
 
 
 async def open_keeper(machines: Machines, record: MachineRecord) -> Keeper:
@@ -107,9 +114,9 @@ async def open_keeper(machines: Machines, record: MachineRecord) -> Keeper:
     if record.residence in ON_THEIR_WAY:
         survivors = await machines.engine.survivors()
         sandbox = survivors.get(record.sandbox) if record.sandbox else None
-        await recover_one(machines, record, sandbox)
-        if keeper := machines.keepers.get(record.id):
-            return keeper
+        if start := await recover_one(machines, record, sandbox):
+            start()
+            return machines.keepers[record.id]
         record = await machines.store.machine(record.id) or record
     keeper = machines.adopt(record)
     await _queue_unended(keeper)
@@ -117,7 +124,8 @@ async def open_keeper(machines: Machines, record: MachineRecord) -> Keeper:
     return keeper
 
 
-async def recover_one(machines: Machines, record: MachineRecord, sandbox: Sandbox | None) -> None:
+async def recover_one(machines: Machines, record: MachineRecord, sandbox: Sandbox | None) -> Start | None:
+    """Put one machine right. Where it goes on living, returns what starts its keeper."""
     guest, line, hello = await _ask(machines, record, sandbox)
     action, arrow = MATRIX[Residence(record.residence), guest]
     log.info("machine %s was %s, its guest is %s: %s", record.name, record.residence, guest, action)
@@ -136,7 +144,7 @@ async def recover_one(machines: Machines, record: MachineRecord, sandbox: Sandbo
         case Action.CREATE_AGAIN:
             keeper = machines.adopt(record)
             await _queue_unended(keeper)
-            keeper.start()
+            return keeper.start
         case Action.LOSE:
             keeper = machines.adopt(record)
             await _queue_unended(keeper)
@@ -144,7 +152,8 @@ async def recover_one(machines: Machines, record: MachineRecord, sandbox: Sandbo
             machines.keepers.pop(record.id)
         case Action.TAKE_OVER:
             assert sandbox is not None and line is not None and hello is not None
-            await _take_over(machines, record, arrow, sandbox, line, hello)
+            return await _take_over(machines, record, arrow, sandbox, line, hello)
+    return None
 
 
 async def _ask(machines: Machines, record: MachineRecord, sandbox: Sandbox | None) -> tuple[Guest, GuestLine | None, Hello | None]:
@@ -160,16 +169,17 @@ async def _ask(machines: Machines, record: MachineRecord, sandbox: Sandbox | Non
     return Guest.FROZEN if hello.frozen else Guest.WENT, line, hello
 
 
-async def _take_over(machines: Machines, record: MachineRecord, arrow: Arrow | None, sandbox: Sandbox, line: GuestLine, hello: Hello) -> None:
+async def _take_over(machines: Machines, record: MachineRecord, arrow: Arrow | None, sandbox: Sandbox, line: GuestLine, hello: Hello) -> Start:
     keeper = machines.adopt(record)
     dossier, housing = keeper.dossier, keeper.residency.housing
     machines.admission.take_over(record.id, record.memory_mb)
     housing.incarnation = incarnation = Incarnation(sandbox, line, dossier, machines.settings)
     incarnation.continue_background(await machines.store.outputs(record.id, None))
     housing.effects = await _effects(machines, record, hello)
-    inherited = await _queue_unended(keeper, hello)
-    if inherited is not None:
-        incarnation.expect_end(inherited.instruction.number, inherited.next_seq)
+    inherited: RunningTurn | None = None
+    if (taken := await _queue_unended(keeper, hello)) is not None:
+        next_seq = await machines.store.outputs(record.id, taken.number)
+        inherited = RunningTurn(taken, hello.running_ms / 1000, incarnation.expect_end(taken.number, next_seq))
     incarnation.begin()
     keeper.residency.notice_loss()
     try:
@@ -179,7 +189,7 @@ async def _take_over(machines: Machines, record: MachineRecord, arrow: Arrow | N
             await dossier.write(arrow)
     except EverforgeError as e:
         log.warning("machine %s was lost while it was taken over: %s", record.name, e)
-    keeper.start(inherited)
+    return lambda: keeper.start(inherited)
 
 
 async def _effects(machines: Machines, record: MachineRecord, hello: Hello) -> int | None:
@@ -190,19 +200,18 @@ async def _effects(machines: Machines, record: MachineRecord, hello: Hello) -> i
     return next((p.instruction for p in reversed(points) if p.snapshot == record.head), None)
 
 
-async def _queue_unended(keeper: Keeper, hello: Hello | None = None) -> RunningTurn | None:
-    """What was accepted and has no end. The guest may have taken the first of it: then that is a turn to go on with, not one to start."""
-    inherited: RunningTurn | None = None
+async def _queue_unended(keeper: Keeper, hello: Hello | None = None) -> Instruction | None:
+    """What was accepted and has no end. The guest may have taken the first of it: that is returned, a turn to go on with and not one to start."""
+    taken: Instruction | None = None
     for event in await keeper.dossier.store.unended(keeper.id):
         assert isinstance(event, Accepted)
         instruction = Instruction(event.instruction, event.code, event.timeout_seconds)
         if hello is not None and hello.last is not None and event.instruction <= hello.last:
-            seq = await keeper.dossier.store.outputs(keeper.id, event.instruction)
-            inherited = RunningTurn(instruction, hello.running_ms / 1000, seq)
+            taken = instruction
             keeper.expect(instruction)
         else:
             keeper.enqueue(instruction)
-    return inherited
+    return taken
 
 
 async def _start_waiting(machines: Machines) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from everforge.engine.base import Ending, How
 from everforge.store.base import PointReason, PointRecord
@@ -59,31 +59,46 @@ class Residency:
     # --- up ------------------------------------------------------------------------------------------------------------------------------
 
     async def create(self) -> None:
+        """From `creating` to `awake`, or to `broken` when it cannot be done."""
+        try:
+            await self._persist(self._start_up)
+        except EverforgeError as e:
+            await self.break_down(Arrow.START_FAILED, StartFailed(f"it could not be started: {e.message}"))
+
+    async def _start_up(self) -> None:
         try:
             await self._admit()
             await self.housing.bring_up(Arrow.STARTED)
         except EverforgeError as e:
             self._admission.release(self.dossier.record.id)
-            await self.break_down(Arrow.START_FAILED, StartFailed(f"it could not be started: {e.message}"))
-        else:
-            self.notice_loss()
+            if isinstance(e, UNSOUND):
+                raise
+            raise WakeFailed(e.message) from e
+        self.notice_loss()
 
     async def ensure_awake(self) -> None:
-        """Wake it if it sleeps, trying a bounded number of times. Raises NoCapacity, WakeFailed, MachineBroken, SnapshotDamaged."""
+        """Wake it if it sleeps. Raises NoCapacity, WakeFailed, MachineBroken, SnapshotDamaged."""
+        if self.now is not Residence.AWAKE:
+            await self._persist(self._wake)
+
+    async def _wake(self) -> None:
+        self.check_accepting()
+        await self._admit()
+        await self.dossier.write(Arrow.WAKE_STARTED)
+        await self._raise_up()
+
+    async def _persist(self, attempt: Callable[[], Awaitable[None]]) -> None:
+        """Try a bounded number of times, with growing pauses: a restore can fail for want of something that comes back."""
         pause = self._settings.wake_pause_seconds
         for tries_left in reversed(range(self._settings.wake_tries)):
-            if self.now is Residence.AWAKE:
-                return
-            self.check_accepting()
             try:
-                await self._admit()
-                await self.dossier.write(Arrow.WAKE_STARTED)
-                await self._raise_up()
+                return await attempt()
             except WakeFailed:
                 if not tries_left:
                     raise
                 await asyncio.sleep(pause)
                 pause *= 2
+        return None
 
     async def _raise_up(self) -> None:
         """From `waking` to `awake`. A snapshot that is not sound breaks the machine; anything else leaves it asleep, to be tried again."""

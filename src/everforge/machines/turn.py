@@ -31,9 +31,9 @@ class TurnRun:
         self._end = await self._incarnation.start_turn(self.instruction.number, self.instruction.code)
         return await self._wait(self.instruction.timeout_seconds)
 
-    async def resume(self, ran_seconds: float, next_seq: int) -> End:
+    async def resume(self, end: asyncio.Future[End], ran_seconds: float) -> End:
         """Go on waiting for one that an earlier server started."""
-        self._end = self._incarnation.expect_end(self.instruction.number, next_seq)
+        self._end = end
         return await self._wait(max(0.0, self.instruction.timeout_seconds - ran_seconds))
 
     async def _wait(self, seconds: float) -> End:

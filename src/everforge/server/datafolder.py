@@ -1,0 +1,41 @@
+"""The data folder of one server: what lies where, and the lock that keeps a second server out."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from everforge.wire.errors import DataFolderBusy
+
+
+@dataclass(slots=True)
+class DataFolder:
+    path: Path
+    _lock: int | None = field(default=None, init=False)
+
+    @property
+    def database(self) -> Path:
+        return self.path / "everforge.db"
+
+    @property
+    def snapshots(self) -> Path:
+        return self.path / "snapshots"
+
+    def lock(self) -> None:
+        """Held until `unlock` or the end of the process, however that comes. Raises DataFolderBusy."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.snapshots.mkdir(mode=0o700, exist_ok=True)
+        lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise DataFolderBusy(f"another server is using {self.path}; stop it first, or give this one another --data folder") from None
+        self._lock = lock
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None

@@ -1,0 +1,120 @@
+"""One walk through each operation, for tests that end the server at every step of it. The steps are heard from the code, not listed by hand.
+
+A walk works on one machine whose variable `seen` holds the numbers that were appended to it; `Journal` remembers which of them were acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from everforge.machines.requests import NewMachine
+from everforge.machines.service import Machines
+
+NAME = "walker"
+FORK = "walker-fork"
+
+
+@dataclass
+class Journal:
+    """What this client was told."""
+
+    sent: list[int] = field(default_factory=list[int])
+    acknowledged: list[int] = field(default_factory=list[int])  # the result came
+    rolled_back: bool = False  # was asked for
+    deleted: bool = False  # was asked for
+
+    async def append(self, machines: Machines) -> None:
+        number = len(self.sent)
+        self.sent.append(number)
+        ended = await machines.run(NAME, f"seen.append({number})")
+        assert ended.end == "value", ended
+        self.acknowledged.append(number)
+
+
+async def prepare(machines: Machines, journal: Journal) -> None:
+    await machines.create(NewMachine(name=NAME))
+    await machines.run(NAME, "seen = []")
+    await journal.append(machines)
+    await machines.snapshot(NAME, "start")
+    await journal.append(machines)
+
+
+async def walk_exec(machines: Machines, journal: Journal) -> None:
+    await journal.append(machines)
+
+
+async def walk_save(machines: Machines, journal: Journal) -> None:
+    await machines.snapshot(NAME, "walk")
+    await journal.append(machines)
+
+
+async def walk_sleep_and_wake(machines: Machines, journal: Journal) -> None:
+    await machines.hibernate(NAME)
+    await journal.append(machines)
+
+
+async def walk_fork(machines: Machines, journal: Journal) -> None:
+    await machines.fork(NAME, names=[FORK])
+    assert (await machines.run(FORK, "len(seen)")).end == "value"
+
+
+async def walk_rollback(machines: Machines, journal: Journal) -> None:
+    journal.rolled_back = True
+    await machines.rollback(NAME, snapshot="start")
+    await machines.run(NAME, "len(seen)")
+
+
+async def walk_reset(machines: Machines, journal: Journal) -> None:
+    journal.rolled_back = True
+    await machines.reset(NAME)
+    await machines.run(NAME, "1")
+
+
+async def walk_delete(machines: Machines, journal: Journal) -> None:
+    journal.deleted = True
+    await machines.delete(NAME)
+
+
+async def walk_each(machines: Machines, journal: Journal) -> None:
+    await machines.update(NAME, durability="each")
+    await journal.append(machines)
+
+
+async def walk_create(machines: Machines, journal: Journal) -> None:
+    await machines.create(NewMachine(name="second"))
+    assert (await machines.run("second", "1 + 1")).value == "2"
+
+
+Walk = Callable[[Machines, Journal], Awaitable[None]]
+WALKS: dict[str, Walk] = {
+    "create": walk_create,
+    "exec": walk_exec,
+    "save": walk_save,
+    "sleep and wake": walk_sleep_and_wake,
+    "fork": walk_fork,
+    "rollback": walk_rollback,
+    "reset": walk_reset,
+    "delete": walk_delete,
+    "each": walk_each,
+}
+
+
+async def check_after(machines: Machines, journal: Journal) -> None:
+    """After the crash: a state the tables allow, every acknowledged number there once and in order, and the machine answers."""
+    from everforge.wire.errors import MachineNotFound
+
+    try:
+        view = await machines.get(NAME)
+    except MachineNotFound:
+        assert journal.deleted, "the machine is gone, and nobody asked for that"
+        return
+    assert view.state != "broken", view.record.error
+    ended = await machines.run(NAME, "seen")
+    if journal.rolled_back and ended.value != repr(journal.sent[: len(journal.acknowledged)]):
+        assert ended.value == "[0]" or "NameError" in (ended.error or ""), ended
+        return
+    assert ended.value is not None, ended
+    seen: list[int] = eval(ended.value)
+    assert seen == sorted(set(seen)), "twice, or out of order"
+    assert set(journal.acknowledged) <= set(seen) <= set(journal.sent), (journal, seen)

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from kit.house import House, NewMachine, quick
+
+from everforge.wire.errors import InstructionNotFound, KeyReused, QueueFull
+from everforge.wire.events import Accepted, Ended, Output
+
+
+async def new(house: House, **wanted: object) -> str:
+    return (await house.machines.create(NewMachine(**wanted))).record.name  # pyright: ignore[reportArgumentType]
+
+
+async def test_state_is_kept_between_instructions(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 41")
+    ended = await house.machines.run(name, "x + 1")
+    assert (ended.end, ended.value, ended.instruction) == ("value", "42", 1)
+
+
+async def test_instructions_are_numbered_from_0_and_run_in_order(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "seen = []")
+    numbers = [(await house.machines.exec(name, f"seen.append({i})"))[0] for i in range(20)]
+    assert numbers == list(range(1, 21))
+    assert (await house.machines.run(name, "seen")).value == repr(list(range(20)))
+
+
+async def test_the_tape_has_acceptance_output_and_end_in_that_order(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "print('a'); print('b')")
+    events = [e async for e in house.machines.read(name) if isinstance(e, Accepted | Output | Ended)]
+    assert [type(e) for e in events] == [Accepted, Output, Ended]
+    assert isinstance(events[1], Output)
+    assert (events[1].lines, events[1].first_seq, events[1].width) == (["a", "b"], 0, 2)
+
+
+async def test_a_reader_goes_on_from_any_position_exactly_once(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "for i in range(5): print(i)")
+    whole = [line for e in [e async for e in house.machines.read(name)] if isinstance(e, Output) for line in e.lines]
+    first = [e async for e in house.machines.read(name) if isinstance(e, Output)][0]
+    rest = [line async for e in house.machines.read(name, first.position + 1) if isinstance(e, Output) for line in e.lines]
+    assert whole == ["0", "1", "2", "3", "4"]
+    assert rest == ["2", "3", "4"]
+
+
+async def test_two_followers_see_what_comes_and_end_with_the_machine(house: House) -> None:
+    name = await new(house)
+
+    async def follow() -> list[str]:
+        return [line async for e in house.machines.read(name, follow=True) if isinstance(e, Output) for line in e.lines]
+
+    followers = [asyncio.create_task(follow()) for _ in range(2)]
+    for i in range(3):
+        await house.machines.run(name, f"print({i})")
+    await house.machines.delete(name)
+    assert await asyncio.gather(*followers) == [["0", "1", "2"]] * 2
+
+
+async def test_a_timeout_ends_the_instruction_and_the_state_survives(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    ended = await house.machines.run(name, "hang()", timeout_seconds=0.05)
+    assert ended.end == "timed_out"
+    assert "Timed out" in (ended.error or "")
+    assert (await house.machines.run(name, "x")).value == "1"
+
+
+async def test_an_interrupt_ends_the_running_instruction_and_if_asked_the_waiting_ones(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    running, _ = await house.machines.exec(name, "hang()")
+    waiting, _ = await house.machines.exec(name, "x = 2")
+    last, interrupted = await house.machines.exec(name, "x", interrupt=True)
+    assert interrupted
+    assert (await house.machines.result(name, running)).end == "interrupted"
+    assert (await house.machines.result(name, waiting)).end == "interrupted"
+    assert (await house.machines.result(name, last)).value == "1"
+    assert not await house.machines.interrupt(name)
+
+
+async def test_a_dead_interpreter_is_said_so_and_what_waited_is_cancelled(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    first, _ = await house.machines.exec(name, "die()")
+    second, _ = await house.machines.exec(name, "x")
+    assert (await house.machines.result(name, first)).end == "error"
+    assert (await house.machines.result(name, second)).end == "cancelled"
+    after = await house.machines.run(name, "x")
+    assert "NameError" in (after.error or "")
+    assert "new interpreter" in (after.note or "")
+
+
+async def test_the_queue_has_a_limit_and_nothing_is_lost_at_it() -> None:
+    house = House(quick(queue_max=3))
+    await house.start()
+    name = await new(house)
+    await house.machines.run(name, "1")
+    numbers = [(await house.machines.exec(name, "hang()"))[0]]
+    await asyncio.sleep(0.01)
+    with pytest.raises(QueueFull):
+        for _ in range(10):
+            numbers.append((await house.machines.exec(name, "1"))[0])
+    assert len(numbers) == 4
+    await house.machines.interrupt(name)
+    assert [(await house.machines.result(name, n)).end for n in numbers] == ["interrupted", "value", "value", "value"]
+    await house.close()
+
+
+async def test_an_idempotency_key_is_accepted_once(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 0")
+    both = await asyncio.gather(*(house.machines.exec(name, "x += 1", key="k") for _ in range(2)))
+    assert len({number for number, _ in both}) == 1
+    assert (await house.machines.run(name, "x")).value == "1"
+    with pytest.raises(KeyReused):
+        await house.machines.exec(name, "x += 2", key="k")
+    await house.restart()
+    assert (await house.machines.exec(name, "x += 1", key="k"))[0] == both[0][0]
+
+
+async def test_a_result_may_be_asked_for_again_and_an_unknown_one_is_refused(house: House) -> None:
+    name = await new(house)
+    first = await house.machines.run(name, "1")
+    assert await house.machines.result(name, 0) == first
+    await house.machines.hibernate(name)
+    assert (await house.machines.result(name, 0)).value == "1"
+    with pytest.raises(InstructionNotFound):
+        await house.machines.result(name, 7)

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import pytest
+from kit.house import House, NewMachine, quick
+
+from everforge.wire.errors import InvalidInput, NameTaken, PointNotKept, SnapshotNotFound
+from everforge.wire.events import Accepted, Ended
+
+
+async def new(house: House, **wanted: object) -> str:
+    return (await house.machines.create(NewMachine(**wanted))).record.name  # pyright: ignore[reportArgumentType]
+
+
+async def test_a_rollback_brings_back_the_state_and_can_be_undone(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 'good'")
+    await house.machines.snapshot(name, "before")
+    await house.machines.run(name, "x = 'mistake'")
+    back = await house.machines.rollback(name, snapshot="before")
+    assert (await house.machines.run(name, "x")).value == "'good'"
+    await house.machines.rollback(name, snapshot=back.undo)
+    assert (await house.machines.run(name, "x")).value == "'mistake'"
+
+
+@pytest.mark.parametrize("setting", ["history", "durability"])
+async def test_with_a_point_for_each_instruction_any_of_them_can_be_gone_back_to(house: House, setting: str) -> None:
+    name = await new(house, **{setting: "each"})
+    for i in range(30):
+        await house.machines.run(name, f"x = {i}")
+    for i in (0, 29, 7, 15):
+        await house.machines.rollback(name, instruction=i)
+        assert (await house.machines.run(name, "x")).value == str(i)
+
+
+async def test_durability_each_loses_nothing_that_was_told(house: House) -> None:
+    name = await new(house, durability="each")
+    for i in range(5):
+        await house.machines.run(name, f"x = {i}")
+    await house.kill()
+    house.host.lose_everything()
+    await house.start()
+    assert (await house.machines.run(name, "x")).value == "4"
+
+
+async def test_a_point_that_was_not_kept_names_the_nearest(house: House) -> None:
+    name = await new(house)
+    for i in range(3):
+        await house.machines.run(name, f"x = {i}")
+    await house.machines.snapshot(name)
+    with pytest.raises(PointNotKept, match="after instruction 2"):
+        await house.machines.rollback(name, instruction=1)
+    with pytest.raises(SnapshotNotFound):
+        await house.machines.rollback(name, snapshot="nowhere")
+    with pytest.raises(InvalidInput):
+        await house.machines.rollback(name, snapshot="a", instruction=1)
+    assert (await house.machines.run(name, "x")).value == "2"
+
+
+async def test_a_rollback_whose_save_fails_is_refused_and_nothing_changes(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    await house.machines.snapshot(name, "a")
+    await house.machines.run(name, "x = 2")
+    house.host.failing_saves = 1
+    with pytest.raises(Exception, match="told to fail"):
+        await house.machines.rollback(name, snapshot="a")
+    assert (await house.machines.run(name, "x")).value == "2"
+
+
+async def test_what_waits_behind_a_rollback_is_cancelled(house: House) -> None:
+    import asyncio
+
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    await house.machines.snapshot(name, "a")
+    slow, _ = await house.machines.exec(name, "sleep(0.05)")
+    rollback = asyncio.create_task(house.machines.rollback(name, snapshot="a"))
+    await asyncio.sleep(0.01)
+    behind, _ = await house.machines.exec(name, "x = 3")
+    await rollback
+    assert (await house.machines.result(name, slow)).end == "value"
+    assert (await house.machines.result(name, behind)).end == "cancelled"
+
+
+async def test_a_reset_is_fresh_and_can_be_undone(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    undo = await house.machines.reset(name)
+    assert "NameError" in ((await house.machines.run(name, "x")).error or "")
+    await house.machines.rollback(name, snapshot=undo)
+    assert (await house.machines.run(name, "x")).value == "1"
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+async def test_forks_go_on_from_the_source_with_randomness_of_their_own(house: House, asleep: bool) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 7; random.seed(1)")
+    if asleep:
+        await house.machines.hibernate(name)
+    forks = [v.record.name for v in await house.machines.fork(name, count=5)]
+    values = [(await house.machines.run(n, "x, random.random()")).value for n in [name, *forks]]
+    assert all(v is not None and v.startswith("(7, ") for v in values)
+    assert len(set(values)) == 6
+    assert (await house.machines.get(name)).state == "ready"
+    for fork in forks:
+        await house.machines.run(fork, "x = 0")
+    assert (await house.machines.run(name, "x")).value == "7"
+
+
+async def test_a_forks_tape_begins_as_its_sources(house: House) -> None:
+    name = await new(house)
+    for i in range(3):
+        await house.machines.run(name, f"x = {i}")
+    (fork,) = await house.machines.fork(name, names=["copy"])
+    await house.machines.run(name, "x = 'source only'")
+    await house.machines.run("copy", "x")
+    codes = [e.code async for e in house.machines.read("copy") if isinstance(e, Accepted)]
+    assert codes == ["x = 0", "x = 1", "x = 2", "x"]
+    assert (await house.machines.result("copy", 1)).end == "value"
+    await house.machines.delete(name)
+    codes = [e.code async for e in house.machines.read("copy") if isinstance(e, Accepted)]
+    assert codes == ["x = 0", "x = 1", "x = 2", "x"]
+    ends = [e.instruction async for e in house.machines.read("copy") if isinstance(e, Ended)]
+    assert ends == sorted(set(ends))
+    assert fork.record.source_position is not None
+    with pytest.raises(NameTaken):
+        await house.machines.fork("copy", names=["copy"])
+
+
+async def test_old_points_are_dropped_but_never_a_named_one() -> None:
+    house = House(quick(points_max=3))
+    await house.start()
+    name = await new(house, history="each")
+    await house.machines.run(name, "x = 'named'")
+    await house.machines.snapshot(name, "keep me")
+    for i in range(10):
+        await house.machines.run(name, f"x = {i}")
+    points = await house.machines.points(name)
+    assert "keep me" in [p.name for p in points]
+    assert len(points) <= 3 + 3  # beside the head, the template and the named one
+    await house.machines.rollback(name, snapshot="keep me")
+    assert (await house.machines.run(name, "x")).value == "'named'"
+    await house.check_nothing_leaked()
+    await house.machines.delete(name)
+    await house.check_nothing_leaked()
+    await house.close()
+
+
+async def test_a_sleeping_machine_gets_a_named_snapshot_without_waking(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    await house.machines.hibernate(name)
+    point = await house.machines.snapshot(name, "asleep")
+    assert (await house.machines.get(name)).state == "asleep"
+    assert [p.name for p in await house.machines.points(name) if p.snapshot == point.snapshot] == ["asleep"]

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from kit.house import House, NewMachine, quick
+
+from everforge.wire.errors import MachineBroken, SaveFailed, SnapshotDamaged
+from everforge.wire.events import Lost, Moved
+
+
+async def new(house: House, **wanted: object) -> str:
+    return (await house.machines.create(NewMachine(**wanted))).record.name  # pyright: ignore[reportArgumentType]
+
+
+async def arrows(house: House, name: str) -> list[str]:
+    return [e.event async for e in house.machines.read(name) if isinstance(e, Moved)]
+
+
+async def until(house: House, name: str, state: str) -> None:
+    async with asyncio.timeout(5):
+        while (await house.machines.get(name)).state != state:
+            await asyncio.sleep(0.005)
+
+
+async def test_an_idle_machine_goes_to_sleep_and_keeps_no_sandbox(house: House) -> None:
+    name = await new(house, idle_seconds=0.02)
+    await house.machines.run(name, "x = 1")
+    await until(house, name, "asleep")
+    assert not house.host.sandboxes
+    assert not house.machines.keepers
+
+
+async def test_exec_on_a_sleeping_machine_wakes_it_once(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 0")
+    await house.machines.hibernate(name)
+    numbers = await asyncio.gather(*(house.machines.exec(name, "x += 1") for _ in range(10)))
+    assert sorted(n for n, _ in numbers) == list(range(1, 11))
+    assert (await house.machines.run(name, "x")).value == "10"
+    assert (await arrows(house, name)).count("woken") == 1
+
+
+async def test_a_plain_wake_keeps_its_random_generator(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "random.seed(42)")
+    await house.machines.hibernate(name)
+    here = (await house.machines.run(name, "random.random()")).value
+    other = await new(house)
+    await house.machines.run(other, "random.seed(42)")
+    assert (await house.machines.run(other, "random.random()")).value == here
+
+
+async def test_what_is_wanted_during_a_save_stays_awake(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    keeper = next(iter(house.machines.keepers.values()))
+    room = asyncio.create_task(keeper.make_room())
+    await asyncio.sleep(0)
+    ended = await house.machines.run(name, "x")
+    assert ended.value == "1"
+    await room
+    assert "woken" not in await arrows(house, name) or room.result()
+
+
+async def test_a_full_disk_keeps_it_awake_says_so_and_lets_it_sleep_when_there_is_room(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    house.host.disk_full = True
+    with pytest.raises(SaveFailed, match="no space"):
+        await house.machines.hibernate(name)
+    view = await house.machines.get(name)
+    assert view.state == "ready"
+    assert "no space" in (view.record.error or "")
+    assert (await house.machines.run(name, "x")).value == "1"
+    await house.machines.update(name, idle_seconds=0.02)
+    await asyncio.sleep(0.1)
+    assert (await house.machines.get(name)).state == "ready"
+    house.host.disk_full = False
+    await until(house, name, "asleep")
+    assert (await house.machines.get(name)).record.error is None
+    assert (await house.machines.run(name, "x")).value == "1"
+
+
+async def test_a_wake_that_fails_is_tried_again_and_the_machine_stays_asleep_in_the_end(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    await house.machines.hibernate(name)
+    house.host.failing_restores = 2
+    assert (await house.machines.run(name, "x")).value == "1"
+    await house.machines.hibernate(name)
+    house.host.failing_restores = 3
+    ended = await house.machines.run(name, "x")
+    assert (ended.end, ended.retry) == ("error", "later")
+    assert (await house.machines.get(name)).state == "asleep"
+    assert (await house.machines.run(name, "x")).value == "1"
+
+
+@pytest.mark.parametrize("harm", ["flip", "truncate", "remove"])
+async def test_a_damaged_snapshot_breaks_the_machine_and_the_earlier_points_bring_it_back(house: House, harm: str) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    await house.machines.snapshot(name, "good")
+    await house.machines.run(name, "x = 2")
+    await house.machines.hibernate(name)
+    head = (await house.machines.get(name)).record.head
+    memory = house.folder / str(head) / "pages.img"
+    data = memory.read_bytes()
+    memory.chmod(0o600)
+    if harm == "flip":
+        memory.write_bytes(data[:10] + bytes([data[10] ^ 1]) + data[11:])
+    elif harm == "truncate":
+        memory.write_bytes(data[:-1])
+    else:
+        memory.unlink()
+    ended = await house.machines.run(name, "x")
+    assert ended.end == "lost"
+    assert "pages.img" in (ended.error or "")
+    view = await house.machines.get(name)
+    assert view.state == "broken"
+    assert "good" in (view.record.error or "")
+    assert not house.host.sandboxes
+    with pytest.raises(MachineBroken):
+        await house.machines.exec(name, "x")
+    with pytest.raises(SnapshotDamaged):
+        await house.machines.rollback(name, snapshot=head)
+    assert (await house.machines.get(name)).state == "broken"
+    await house.machines.rollback(name, snapshot="good")
+    assert (await house.machines.run(name, "x")).value == "1"
+
+
+async def test_a_machine_that_runs_out_of_memory_is_broken_and_says_why(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    await house.machines.snapshot(name)
+    running, _ = await house.machines.exec(name, "exhaust()")
+    assert (await house.machines.result(name, running)).end == "lost"
+    view = await house.machines.get(name)
+    assert view.state == "broken"
+    assert "out_of_memory" in (view.record.error or "")
+    await house.machines.rollback(name)
+    assert (await house.machines.run(name, "x")).value == "1"
+
+
+async def test_a_machine_lost_with_its_host_is_back_at_its_last_snapshot_and_the_tape_says_what_is_lost(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    await house.machines.hibernate(name)
+    await house.machines.run(name, "x = 2")
+    await house.kill()
+    house.host.lose_everything()
+    await house.start()
+    after = await house.machines.run(name, "x")
+    assert after.value == "1"
+    assert "lost" in (after.note or "")
+    lost = [e async for e in house.machines.read(name) if isinstance(e, Lost)]
+    assert [e.instructions for e in lost] == [[1]]
+    assert (await house.machines.run(name, "x")).note is None
+
+
+async def test_memory_is_made_by_putting_the_longest_idle_machine_to_sleep() -> None:
+    house = House(quick(host_memory_mb=2048, memory_overcommit=1.0, memory_mb=1024))
+    await house.start()
+    names = [await new(house) for _ in range(3)]
+    for name in names:
+        await house.machines.run(name, "x = 1")
+    states = [(await house.machines.get(n)).state for n in names]
+    assert states == ["asleep", "ready", "ready"]
+    for name in names:
+        await house.machines.exec(name, "hang()")
+        await asyncio.sleep(0.02)
+    refused = [await house.machines.result(n, 1) for n in names[2:]]
+    assert [(e.end, e.retry) for e in refused] == [("error", "later")]
+    await house.close()
+
+
+async def test_an_orderly_stop_hibernates_and_the_next_start_runs_what_was_accepted(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    running, _ = await house.machines.exec(name, "hang()")
+    waiting, _ = await house.machines.exec(name, "x")
+    await house.machines.stop()
+    assert not house.host.sandboxes
+    await house.start()
+    assert (await house.machines.result(name, running)).end == "interrupted"
+    assert (await house.machines.result(name, waiting)).value == "1"
+
+
+async def test_a_server_that_hands_over_leaves_its_machines_running(house: House) -> None:
+    name = await new(house)
+    running, _ = await house.machines.exec(name, "print('a'); sleep(0.2)")
+    await asyncio.sleep(0.05)
+    await house.machines.stop(hibernate=False)
+    assert len(house.host.sandboxes) == 1
+    await house.start()
+    assert (await house.machines.result(name, running)).end == "value"
