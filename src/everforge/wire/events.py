@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal, NewType
+from typing import Any, ClassVar, Literal, NewType, Self
 
 from .messages import Stream
 
@@ -30,6 +30,15 @@ class Event:
     def width(self) -> int:
         """How many positions it takes."""
         return 1
+
+    def at(self, position: Position) -> Self:
+        """The same entry at its place on the tape: `replace`, in half the time, since every entry passes here."""
+        cls = type(self)
+        copy = object.__new__(cls)
+        for name in _NAMES[cls]:
+            object.__setattr__(copy, name, getattr(self, name))
+        object.__setattr__(copy, "position", position)
+        return copy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +118,7 @@ class Lost(Event):
 
 
 KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in (Accepted, Output, Displayed, Ended, Moved, Lost)}
+_NAMES = {cls: tuple(f.name for f in fields(cls)) for cls in KINDS.values()}
 _COLUMNS = frozenset(f.name for f in fields(Event))  # stored in columns of their own, not in the body
 _BODY = {cls: tuple(f.name for f in fields(cls) if f.name not in _COLUMNS) for cls in KINDS.values()}
 

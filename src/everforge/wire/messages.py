@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -172,7 +172,7 @@ FROM_GUEST: dict[int, type[GuestMessage]] = {m.kind: m for m in (Hello, Outputs,
 
 
 def encode(message: GuestMessage) -> bytes:
-    return json.dumps(asdict(message), separators=(",", ":")).encode("ascii")
+    return json.dumps({name: getattr(message, name) for name in _checks(type(message))}, separators=(",", ":")).encode("ascii")
 
 
 def decode_from_guest(kind: int, body: bytes) -> GuestMessage:
@@ -231,9 +231,15 @@ INTEGER_MAX = 2**63 - 1
 
 def _fits(value: Any, hint: Any) -> bool:
     """Exactly the types used above: int, str, bool, None, Any, Literal, list[X], dict[str, X], unions of them."""
-    origin = get_origin(hint)
+    if hint is int:
+        return type(value) is int and -INTEGER_MAX <= value <= INTEGER_MAX
+    if hint is str or hint is bool:
+        return type(value) is hint
+    if hint is NoneType:
+        return value is None
     if hint is Any:
         return True
+    origin = get_origin(hint)
     if origin is Literal:
         return value in get_args(hint) if isinstance(value, str) else False
     if origin in (Union, UnionType):
@@ -244,8 +250,4 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin is dict:
         item = get_args(hint)[1]
         return isinstance(value, dict) and all(_fits(v, item) for v in value.values())  # pyright: ignore[reportUnknownVariableType]
-    if hint is int:
-        return type(value) is int and -INTEGER_MAX <= value <= INTEGER_MAX
-    if hint is NoneType:
-        return value is None
     return type(value) is hint

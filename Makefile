@@ -1,0 +1,46 @@
+# The only entry points. `make` alone lists them.
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-long check fix bench docs dist
+
+PYTHON := .venv/bin/python
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+setup: ## everything that run and test need: Python packages, runsc, images; safe to repeat
+	@tools/setup
+
+run: setup ## what this computer can do, then a first machine
+	@.venv/bin/everforge doctor
+	@echo; echo "examples/first_machine.py:"; $(PYTHON) examples/first_machine.py
+	@echo; echo "Where to look next: README.md, examples/ and docs/."
+
+test: setup check ## every test that a change must pass, on the real engine
+	@$(PYTHON) -m pytest
+
+test-long: setup check ## the same at full length
+	@EVERFORGE_TEST_LONG=1 $(PYTHON) -m pytest
+
+check: .venv/bin/ruff ## style, types, and which way imports point
+	@.venv/bin/ruff check
+	@.venv/bin/ruff format --check
+	@.venv/bin/pyright
+	@.venv/bin/lint-imports --no-logo
+
+fix: .venv/bin/ruff ## what of it can be put right by a program
+	@.venv/bin/ruff check --fix
+	@.venv/bin/ruff format
+
+bench: setup ## the numbers: a table and bench/results.json
+	@.venv/bin/uv sync --locked --inexact --group bench --quiet
+	@$(PYTHON) -m bench
+
+docs: .venv/bin/ruff ## do the documents tell the truth: links, commands, examples
+	@$(PYTHON) -m pytest tests/repo
+	@echo "The documents are README.md and docs/."
+
+dist: .venv/bin/ruff ## the packages, in dist/
+	@.venv/bin/uv build
+
+.venv/bin/ruff:
+	@tools/setup --python-only

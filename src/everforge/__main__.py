@@ -1,0 +1,5 @@
+"""`python -m everforge` is `everforge`."""
+
+from everforge.cli import main
+
+main()

@@ -1,0 +1,155 @@
+"""What `everforge doctor` looks at: each check tries the thing itself and gives one row."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from everforge.engine.gvisor.supply import find, probe_runsc
+from everforge.engine.gvisor.supply.probe import namespace_problem
+from everforge.folders import cache_folder, data_folder
+from everforge.images.catalogue import Catalogue
+from everforge.progress import Progress
+from everforge.wire.errors import EverforgeError, ImageNotFound
+
+Status = Literal["ok", "warn", "fail"]
+
+PYTHON_AT_LEAST = (3, 11)
+KERNEL_AT_LEAST = (5, 4)  # older ones lack pidfd_open and what gVisor's systrap platform is quick with
+MEMORY_MB_FAIL, MEMORY_MB_WARN = 256, 1024  # one awake machine with numpy and pandas takes about 115
+DISK_MB_FAIL, DISK_MB_WARN = 500, 5000  # the images take 1 GB, each sleeping machine some 80 MB and more
+CONTROLLERS = ("memory", "pids", "cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    name: str
+    status: Status
+    sentence: str
+    fix: str = ""
+
+
+def all_checks(progress: Progress) -> Iterator[Row]:
+    for check in (_python, _kernel, _namespaces, _runsc, _cgroups, _memory):
+        progress.step(f"checking {check.__name__.strip('_')}")
+        yield check()
+    yield _disk("data folder", data_folder(), "EVERFORGE_DATA")
+    yield _disk("cache folder", cache_folder(), "EVERFORGE_CACHE")
+    catalogue = Catalogue(cache_folder())
+    yield _image(catalogue, "default", "fail")
+    yield _image(catalogue, "minimal", "warn")
+
+
+def _python() -> Row:
+    version = platform.python_version()
+    if sys.version_info < PYTHON_AT_LEAST:
+        return Row("python", "fail", f"Python {version} is too old.", "Install Python 3.11 or newer.")
+    return Row("python", "ok", f"Python {version}.")
+
+
+def _kernel() -> Row:
+    release = platform.release()
+    if platform.system() != "Linux":
+        return Row("kernel", "fail", f"This is {platform.system()}; the gvisor engine needs Linux.", "Run Everforge on Linux.")
+    numbers = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit())
+    if numbers < KERNEL_AT_LEAST:
+        return Row("kernel", "warn", f"Linux {release} is older than what Everforge is tried on.", "Use Linux 5.4 or newer.")
+    return Row("kernel", "ok", f"Linux {release} on {platform.machine()}.")
+
+
+def _namespaces() -> Row:
+    who = "root" if os.geteuid() == 0 else "an ordinary user"
+    if problem := namespace_problem():
+        fix = "Run `sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000` as root, or run Everforge as root."
+        return Row("namespaces", "fail", f"Running as {who}: {problem}.", fix)
+    kind = "sandboxes get a mount namespace" if os.geteuid() == 0 else "sandboxes run in a user namespace"
+    return Row("namespaces", "ok", f"Running as {who}: {kind}.")
+
+
+def _runsc() -> Row:
+    try:
+        found = find(cache_folder())
+    except EverforgeError as error:
+        return Row("runsc", "fail", error.message + ".", "Correct or unset EVERFORGE_RUNSC.")
+    if found is None:
+        return Row("runsc", "fail", "runsc has not been built yet.", "Run `everforge setup`.")
+    outcome = probe_runsc(found.path)
+    if not outcome.fit:
+        return Row("runsc", "fail", f"{found.path}: {outcome.message}.", outcome.remedy[:1].upper() + outcome.remedy[1:] + ".")
+    return Row("runsc", "ok", f"{found.path}: {outcome.message}.")
+
+
+def _cgroups() -> Row:
+    version, writable = cgroup_controllers()
+    missing = [name for name in CONTROLLERS if name not in writable]
+    if not missing:
+        return Row("cgroups", "ok", f"Version {version}; limits of memory, processes and processor time are enforced by the kernel.")
+    lacking = ", ".join(missing)
+    if os.geteuid() == 0:
+        sentence = f"Version {version}, but these cannot be used: {lacking}; machines are limited by watching them."
+        return Row("cgroups", "warn", sentence, "Mount the cgroup file system writable, with these controllers enabled.")
+    sentence = f"Version {version}, without leave to use: {lacking}; machines are limited by process limits and by watching their memory."
+    return Row("cgroups", "warn", sentence, "Have systemd delegate cgroups to this user (`Delegate=yes`), or run as root.")
+
+
+def cgroup_controllers(mount: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> tuple[str, set[str]]:
+    """The version of the hierarchy, and the controllers in which this process may make groups."""
+    if (mount / "cgroup.controllers").exists():
+        if os.geteuid() == 0:
+            place = mount
+        else:
+            line = next((line for line in own.read_text().splitlines() if line.startswith("0::")), "0::/")
+            place = mount / line[3:].lstrip("/")
+        if not os.access(place, os.W_OK) or not (place / "cgroup.controllers").exists():
+            return "2", set()
+        return "2", set((place / "cgroup.controllers").read_text().split())
+    if not mount.is_dir():
+        return "none", set()
+    return "1", {name for name in CONTROLLERS if (mount / name).is_dir() and os.access(mount / name, os.W_OK)}
+
+
+def _memory() -> Row:
+    fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines() if ":" in line)
+    total, available = (int(fields[name].split()[0]) // 1024 for name in ("MemTotal", "MemAvailable"))
+    sentence = f"{available} MB of {total} MB are free."
+    if available < MEMORY_MB_FAIL:
+        return Row("memory", "fail", sentence, "Free some memory: a machine takes about 115 MB.")
+    if available < MEMORY_MB_WARN:
+        return Row("memory", "warn", sentence, "Few machines can be awake at once; free some memory for more.")
+    return Row("memory", "ok", sentence)
+
+
+def _disk(name: str, folder: Path, variable: str) -> Row:
+    there = folder
+    while not there.exists():
+        there = there.parent
+    if not os.access(there, os.W_OK | os.X_OK):
+        return Row(name, "fail", f"{folder} cannot be written.", f"Give yourself the right to write there, or set {variable} to another folder.")
+    free_mb = shutil.disk_usage(there).free // 1_000_000
+    sentence = f"{folder}: {free_mb} MB free."
+    if free_mb < DISK_MB_FAIL:
+        return Row(name, "fail", sentence, f"Free some disk space, or set {variable} to a folder on another disk.")
+    if free_mb < DISK_MB_WARN:
+        return Row(name, "warn", sentence, f"Sleeping machines need room; free some, or set {variable} to a folder on another disk.")
+    return Row(name, "ok", sentence)
+
+
+def _image(catalogue: Catalogue, recipe: str, when_missing: Status) -> Row:
+    name = f"image {recipe}"
+    try:
+        image = catalogue.find(recipe)
+    except ImageNotFound:
+        return Row(name, when_missing, "It has not been built.", f"Run `everforge image build {recipe}`.")
+    except EverforgeError as error:
+        return Row(name, "fail", error.message.split(";")[0] + ".", f"Run `everforge image delete {recipe}`, then `everforge image build {recipe}`.")
+    if not image.as_locked:
+        return Row(
+            name, "warn", f"{image.digest[:12]} differs from its lock.", f"Run `everforge image lock {recipe}` to take note of the newer packages."
+        )
+    return Row(name, "ok", f"{image.digest[:12]}, {image.size_bytes // 1_000_000} MB.")

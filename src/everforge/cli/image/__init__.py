@@ -1,0 +1,1 @@
+"""`everforge image ...`: the root file systems that machines start from."""

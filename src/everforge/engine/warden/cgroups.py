@@ -1,0 +1,200 @@
+"""How limits are enforced on this host: control groups of version 1 or 2, a delegated part of version 2, or none.
+
+As root runsc makes the groups from the specification (`Managed`). A user to whom systemd delegated a part of version 2 gets groups that the warden
+makes itself (`Delegated`). Without either, the warden watches memory (watch.py) and the agent's rlimits do the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import bundle
+
+MOUNT = Path("/sys/fs/cgroup")
+CONTROLLERS = ("memory", "pids", "cpu")
+REMOVE_SECONDS = 5.0  # a group is busy for a moment after its last process was reaped
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    memory_mb: int
+    cpus: float
+    processes: int
+
+
+class Cgroups:
+    """The groups of one data folder, `PARENT/<sandbox id>` in every hierarchy."""
+
+    def __init__(self, version: int, mount: Path, parent: str, *, managed: bool) -> None:
+        self.version = version
+        self.managed = managed  # runsc makes and fills them
+        self._mount = mount
+        self._parent = parent
+
+    def path(self, id: str) -> str:
+        """As an OCI specification names it."""
+        return f"{self._parent}/{id}"
+
+    def folder(self, id: str, controller: str) -> Path:
+        base = self._mount if self.version == 2 else self._mount / controller
+        return base / self.path(id).lstrip("/")
+
+    def files(self, sizes: Sizes) -> list[tuple[str, str, str, bool]]:
+        """(controller, file, value, must it be there) of a group with these limits, in the order of writing."""
+        memory = str(bundle.memory_bytes(sizes.memory_mb))
+        quota = bundle.cpu_quota_us(sizes.cpus)
+        tasks = str(bundle.tasks(sizes.processes))
+        if self.version == 2:
+            return [
+                ("memory", "memory.max", memory, True),
+                ("memory", "memory.swap.max", "0", False),
+                ("pids", "pids.max", tasks, True),
+                ("cpu", "cpu.max", f"{quota} {bundle.CPU_PERIOD_US}", True),
+            ]
+        return [
+            ("memory", "memory.limit_in_bytes", memory, True),
+            # Memory and swap together: no swap for machines, or an idle neighbour pays for a greedy one. Absent where the kernel does not count swap.
+            ("memory", "memory.memsw.limit_in_bytes", memory, False),
+            ("pids", "pids.max", tasks, True),
+            ("cpu", "cpu.cfs_period_us", str(bundle.CPU_PERIOD_US), True),
+            ("cpu", "cpu.cfs_quota_us", str(quota), True),
+        ]
+
+    def limit(self, id: str, sizes: Sizes) -> None:
+        """Set the limits of a living sandbox. Raises OSError: also when it uses more memory than it may from now on."""
+        failed: list[tuple[Path, str, bool]] = []
+        for controller, name, value, needed in self.files(sizes):
+            file = self.folder(id, controller) / name
+            if not _write(file, value):
+                failed.append((file, value, needed))
+        # With version 1 the two memory limits bound each other, and which goes first depends on the direction: so a second round.
+        for file, value, needed in failed:
+            if not _write(file, value) and needed:
+                raise OSError(errno.EBUSY, f"the limit {value} could not be set", str(file))
+
+    def make(self, id: str, sizes: Sizes) -> Path:
+        """A group that the warden makes itself. Returns the file that a process moves itself into it by."""
+        folder = self.folder(id, "memory")
+        folder.mkdir()
+        self.limit(id, sizes)
+        return folder / "cgroup.procs"
+
+    def usage_bytes(self, id: str) -> int | None:
+        """Working set: without the file pages that the kernel would drop first."""
+        folder = self.folder(id, "memory")
+        usage, idle = ("memory.current", "inactive_file") if self.version == 2 else ("memory.usage_in_bytes", "total_inactive_file")
+        used = _number(folder / usage)
+        return None if used is None else max(0, used - (_keyed(folder / "memory.stat", idle) or 0))
+
+    def was_out_of_memory(self, id: str) -> bool:
+        """Asked before the group is removed."""
+        folder = self.folder(id, "memory")
+        return bool(_keyed(folder / ("memory.events" if self.version == 2 else "memory.oom_control"), "oom_kill"))
+
+    def _hierarchies(self) -> list[Path]:
+        if self.version == 2:
+            return [self._mount]
+        return [self._mount / name for name in _names(self._mount)]
+
+    def _folders(self, path: str) -> list[Path]:
+        found = [base / path.lstrip("/") for base in self._hierarchies()]
+        return [folder for folder in found if folder.is_dir()]
+
+    async def remove(self, id: str) -> bool:
+        """Whatever is left of a sandbox's groups, in every hierarchy; its processes are gone. False when one stays busy."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + REMOVE_SECONDS
+        while not _remove(self._folders(self.path(id))):
+            if loop.time() > until:
+                return False
+            await asyncio.sleep(0.01)
+        return True
+
+    def strays(self) -> set[str]:
+        """Names of all groups below ours."""
+        return {name for folder in self._folders(self._parent) for name in _names(folder) if (folder / name).is_dir()}
+
+    def remove_parent(self) -> None:
+        """Called when nothing is held. Other data folders may have theirs beside it: then the upper one stays."""
+        _remove(self._folders(self._parent))
+        if self.managed:
+            _remove(self._folders(str(Path(self._parent).parent)))
+
+
+def detect(mark: str, *, root: bool, mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> Cgroups | None:
+    if root:
+        if (mount / "cgroup.controllers").exists():
+            return Cgroups(2, mount, f"/everforge/{mark}", managed=True)
+        if all((mount / controller).is_dir() for controller in CONTROLLERS):
+            return Cgroups(1, mount, f"/everforge/{mark}", managed=True)
+        return None
+    return _delegated(mark, mount, own)
+
+
+def _delegated(mark: str, mount: Path, own: Path) -> Cgroups | None:
+    """A part of version 2 that this user may divide.
+
+    The warden steps into a leaf of its own first: a group with processes cannot hand on controllers.
+    """
+    try:
+        lines = own.read_text().splitlines()
+        path = next(line.removeprefix("0::") for line in lines if line.startswith("0::"))
+        group = mount / path.lstrip("/")
+        if group.name == "warden" and group.parent.name == f"everforge-{mark}":
+            group = group.parent.parent  # a second warden, started from where the first one was
+        if not set(CONTROLLERS) <= set((group / "cgroup.controllers").read_text().split()):
+            return None
+        home = group / f"everforge-{mark}"
+        (home / "warden").mkdir(parents=True, exist_ok=True)
+        (home / "warden" / "cgroup.procs").write_text(str(os.getpid()))
+        for folder in (group, home):
+            (folder / "cgroup.subtree_control").write_text(" ".join(f"+{c}" for c in CONTROLLERS))
+    except (OSError, StopIteration):
+        return None
+    return Cgroups(2, mount, "/" + str(home.relative_to(mount)), managed=False)
+
+
+def _write(file: Path, value: str) -> bool:
+    try:
+        file.write_text(value)
+    except OSError:
+        return False
+    return True
+
+
+def _number(file: Path) -> int | None:
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _keyed(file: Path, key: str) -> int | None:
+    try:
+        return next((int(line.split()[1]) for line in file.read_text().splitlines() if line.split()[:1] == [key]), None)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(entry.name for entry in folder.iterdir())
+    except OSError:
+        return []
+
+
+def _remove(folders: Iterable[Path]) -> bool:
+    done = True
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            continue
+        except OSError:
+            done = False
+    return done

@@ -1,0 +1,65 @@
+"""The runsc commands that exist for us, as argument lists; and what went wrong, from runsc's log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .folders import Folders
+
+# What snapshots depend on; part of the fingerprint of the engine. Everything that loosens the sandbox (host sockets, host fifos, raw sockets, set-uid
+# programs, host devices, debug and strace logs) is off by default and stays so.
+FLAGS = ("--platform=systrap", "--network=none", "--file-access=exclusive", "--directfs=true", "--watchdog-action=log")
+# The file of the overlay is unlinked as soon as it is open: nothing is left behind, however the sandbox ends.
+OVERLAY = "--overlay2=root:dir={folder},size={size_mb}m"
+
+TAIL_BYTES = 8 * 1024
+MESSAGE_LENGTH_MAX = 600
+
+
+class Runsc:
+    """Commands on one sandbox."""
+
+    def __init__(self, binary: Path, folders: Folders, id: str, *, disk_mb: int = 0, cgroups: bool = True) -> None:
+        self._id = id
+        self._bundle = folders.bundles / id
+        self.log = folders.logs / f"{id}.log"
+        self._base = [str(binary), f"--root={folders.state}", *FLAGS, f"--log={self.log}"]
+        if disk_mb:
+            self._base.append(OVERLAY.format(folder=folders.disks, size_mb=disk_mb))
+        if not cgroups:
+            self._base.append("--ignore-cgroups")
+
+    def start(self) -> list[str]:
+        return [*self._base, "run", "--detach", "--bundle", str(self._bundle), self._id]
+
+    def create(self) -> list[str]:
+        return [*self._base, "create", "--bundle", str(self._bundle), self._id]
+
+    def restore(self, folder: Path) -> list[str]:
+        return [*self._base, "restore", "--detach", "--bundle", str(self._bundle), f"--image-path={folder}", self._id]
+
+    def save(self, folder: Path, *, direct: bool) -> list[str]:
+        # --leave-running always: without it a failed checkpoint kills the sandbox.
+        options = ["--leave-running", "--compression=none", *(["--direct"] if direct else [])]
+        return [*self._base, "checkpoint", *options, f"--image-path={folder}", self._id]
+
+    def log_size(self) -> int:
+        try:
+            return self.log.stat().st_size
+        except OSError:
+            return 0
+
+    def complaint(self, since: int) -> str:
+        """The last thing that was logged after this size of the log, as one line."""
+        try:
+            with open(self.log, "rb") as file:
+                file.seek(max(since, self.log_size() - TAIL_BYTES))
+                lines = file.read(TAIL_BYTES).decode(errors="replace").splitlines()
+        except OSError:
+            lines = []
+        fatal = [line for line in lines if "FATAL" in line or "error" in line.lower()] or lines
+        return fatal[-1].split("] ", 1)[-1].removeprefix("FATAL ERROR: ")[:MESSAGE_LENGTH_MAX] if fatal else "it said nothing"
+
+
+def is_disk_full(complaint: str) -> bool:
+    return any(phrase in complaint.lower() for phrase in ("no space left on device", "disk quota exceeded"))

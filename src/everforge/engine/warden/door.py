@@ -1,0 +1,200 @@
+"""The warden's socket: who may come in, one holder at a time, requests in and replies, descriptors and events out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import struct
+from collections.abc import Coroutine
+from typing import Any
+
+from everforge.wire.errors import DataFolderBusy, EverforgeError, InvalidInput, ProtocolError
+
+from . import namespaces, verbs
+from .channel import Channel
+from .sandboxes import Sandboxes
+
+log = logging.getLogger(__name__)
+
+HANDOVER_SECONDS = 10.0  # how long a newcomer waits for an old holder that is about to end
+REQUESTS_MAX = 1000  # of one holder at once
+PAGE = 200  # sandboxes in one answer of `list`
+_CREDENTIALS = struct.Struct("3i")
+
+Answer = tuple[dict[str, Any], tuple[int, ...]]
+
+
+class Holder:
+    def __init__(self, channel: Channel, pid: int, pidfd: int) -> None:
+        self.channel = channel
+        self.pid = pid
+        self.pidfd = pidfd
+        self.released = asyncio.Event()
+
+    def release(self) -> None:
+        if not self.released.is_set():
+            self.released.set()
+            asyncio.get_running_loop().remove_reader(self.pidfd)
+            os.close(self.pidfd)
+            self.channel.close()
+
+
+class Door:
+    def __init__(self, listener: socket.socket, facts: dict[str, str], *, in_namespace: bool) -> None:
+        listener.setblocking(False)
+        self._listener = listener
+        self._facts = facts
+        self._in_namespace = in_namespace
+        self._holder: Holder | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._arriving = asyncio.Lock()
+        self.sandboxes: Sandboxes | None = None  # set by whoever made both
+        self.changed = asyncio.Event()  # a holder came or went
+
+    @property
+    def is_held(self) -> bool:
+        return self._holder is not None or self._arriving.locked()
+
+    def report(self, id: str, how: str, detail: str) -> None:
+        """Tell the holder, if there is one, that a sandbox is no more."""
+        if self._holder is not None:
+            self._own(self._send(self._holder, {"event": "ended", "id": id, "how": how, "detail": detail}))
+        self.changed.set()
+
+    async def serve(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            sock, _ = await loop.sock_accept(self._listener)
+            self._own(self._meet(sock))
+
+    def _own(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # --- holders -----------------------------------------------------------------------------------------------------------------------
+
+    async def _meet(self, sock: socket.socket) -> None:
+        pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+        channel = Channel(sock)
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError:
+            channel.close()
+            return
+        holder = Holder(channel, pid, pidfd)
+        if uid != os.geteuid():
+            log.warning("a process of user %d was turned away", uid)
+            holder.release()
+            return
+        asyncio.get_running_loop().add_reader(pidfd, holder.release)
+        async with self._arriving:
+            if not await self._make_room(holder):
+                holder.release()
+                return
+            self._holder = holder
+        await self._listen(holder)
+
+    async def _make_room(self, newcomer: Holder) -> bool:
+        """Two readers of one pipe would split its bytes: so the old holder must have let go, or have ended."""
+        old = self._holder
+        if old is not None:
+            try:
+                async with asyncio.timeout(HANDOVER_SECONDS):
+                    await old.released.wait()
+            except TimeoutError:
+                busy = DataFolderBusy(f"process {old.pid} holds the sandboxes of this data folder")
+                await self._send(newcomer, {"error": {"code": busy.code, "message": busy.message}})
+                return False
+        return not newcomer.released.is_set()
+
+    async def _listen(self, holder: Holder) -> None:
+        assert self.sandboxes is not None
+        slots = asyncio.Semaphore(REQUESTS_MAX)
+        try:
+            while not holder.released.is_set():
+                packet = await holder.channel.receive()
+                if packet is None:
+                    break
+                await slots.acquire()
+                self._own(self._answer(holder, *packet, slots))
+        except (ProtocolError, OSError) as e:
+            log.warning("process %d was let go: %s", holder.pid, e)
+        finally:
+            holder.release()
+            if self._holder is holder:
+                self._holder = None
+            await self.sandboxes.destroy_pooled()
+            self.changed.set()
+
+    @staticmethod
+    async def _send(holder: Holder, message: dict[str, Any], descriptors: tuple[int, ...] = ()) -> None:
+        try:
+            await holder.channel.send(message, descriptors)
+        except (OSError, ProtocolError):
+            pass  # it is gone; `_listen` sees that too
+
+    # --- requests ----------------------------------------------------------------------------------------------------------------------
+
+    async def _answer(self, holder: Holder, message: dict[str, Any], descriptors: list[int], slots: asyncio.Semaphore) -> None:
+        seq = message.get("seq")
+        try:
+            verb = verbs.decode(message)
+            if len(descriptors) != verb.descriptors:
+                raise ProtocolError(f"the verb {verb.name} takes {verb.descriptors} descriptors")
+            given, descriptors = descriptors, []
+            found, to_send = await self._do(verb, given)
+            await self._send(holder, {"seq": seq, "ok": found}, to_send)
+        except EverforgeError as e:
+            await self._send(holder, {"seq": seq, "error": {"code": e.code, "message": e.message}})
+        except Exception as e:
+            log.exception("a request failed")
+            await self._send(holder, {"seq": seq, "error": {"code": "MachineFailed", "message": f"the warden failed: {e!r}"[:1000]}})
+        finally:
+            for number in descriptors:
+                os.close(number)
+            slots.release()
+
+    async def _do(self, verb: verbs.Verb, given: list[int]) -> Answer:
+        sandboxes = self.sandboxes
+        assert sandboxes is not None
+        match verb:
+            case verbs.Hello():
+                return self._hello(verb)
+            case verbs.Start():
+                return {}, (await sandboxes.start(verb)).stdio.all
+            case verbs.Create():
+                return {}, (await sandboxes.create(verb)).stdio.all
+            case verbs.Restore():
+                return {}, (await sandboxes.restore(verb)).stdio.all
+            case verbs.Descriptors():
+                held = sandboxes.get(verb.id)
+                return held.describe(), held.stdio.all
+            case verbs.Adopt():
+                await sandboxes.adopt(verb, given)
+            case verbs.Save():
+                await sandboxes.save(verb)
+            case verbs.Claim():
+                sandboxes.claim(verb)
+            case verbs.Limit():
+                sandboxes.limit(verb)
+            case verbs.Destroy():
+                await sandboxes.destroy(verb.id)
+            case verbs.Usage():
+                return {"bytes": sandboxes.usage_bytes(sandboxes.get(verb.id))}, ()
+            case verbs.Sweep():
+                return {"swept": await sandboxes.sweep()}, ()
+            case verbs.List():
+                page = [held for held in sandboxes.all() if held.id > verb.after and held.state != "ended"]
+                return {"sandboxes": [held.describe() for held in page[:PAGE]], "more": len(page) > PAGE}, ()
+            case _:
+                raise ProtocolError(f"the verb {verb.name} is not served")
+        return {}, ()
+
+    def _hello(self, verb: verbs.Hello) -> Answer:
+        if verb.protocol != verbs.PROTOCOL:
+            raise InvalidInput(f"this warden speaks protocol {verbs.PROTOCOL}, not {verb.protocol}: it must end first")
+        descriptors = tuple(namespaces.open_own()) if self._in_namespace else ()
+        return {"protocol": verbs.PROTOCOL, "pid": os.getpid(), "facts": self._facts}, descriptors

@@ -1,0 +1,34 @@
+"""Where things lie on this computer. Imports nothing of ours, touches nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+SYSTEM_DATA = Path("/var/lib/everforge")  # of a system service, which has no home
+
+
+def cache_folder() -> Path:
+    """What can be made again: runsc, images, packages. `EVERFORGE_CACHE`, else the user's cache folder."""
+    return _chosen("EVERFORGE_CACHE") or _base("XDG_CACHE_HOME", ".cache")
+
+
+def data_folder() -> Path:
+    """What cannot: machines and their snapshots. `EVERFORGE_DATA`, else the user's data folder."""
+    return _chosen("EVERFORGE_DATA") or _base("XDG_DATA_HOME", ".local/share")
+
+
+def _chosen(variable: str) -> Path | None:
+    value = os.environ.get(variable)
+    return Path(value).expanduser().absolute() if value else None
+
+
+def _base(variable: str, below_home: str) -> Path:
+    value = os.environ.get(variable, "")
+    # The XDG rules: a relative path there is to be ignored.
+    if Path(value).is_absolute():
+        return Path(value) / "everforge"
+    try:
+        return Path.home() / below_home / "everforge"
+    except RuntimeError:
+        return SYSTEM_DATA / Path(below_home).name

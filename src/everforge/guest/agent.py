@@ -1,0 +1,434 @@
+"""The agent: pid 1 of a sandbox. It moves records between the keeper and the interpreter child and never runs the user's code.
+
+One thread, one loop over a handful of descriptors, no wait without an end but the one for the next event.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections import deque
+from typing import NamedTuple
+
+from ..wire.errors import ProtocolError
+from ..wire.messages import PROTOCOL, Display, End, Freeze, Frozen, Go, GuestMessage, Hello, Interrupt, Kill, Run, Setup, Thawed, decode_from_guest
+from . import channel, home, processes
+from .channel import Frame
+from .limits import GuestLimits
+from .link import GuestLink, LinkClosed
+from .outlet import Outlet
+from .processes import Standstill
+from .worker import Worker, describe_exit
+
+QUEUE_MAX = 16  # the keeper sends one at a time; more is its mistake
+RESEED_SECONDS_MAX = 1.0
+HANG_UP_SECONDS_MAX = 0.5  # between the end of the interpreter's channel and its death
+STARTS_MAX = 2  # tries in a row before an instruction is told that no interpreter can be had
+EXIT_HOST_GONE = 0
+EXIT_LINK_GARBAGE = 65
+ORDERS_SIGNAL = signal.SIGRTMAX - 3
+NEW_INTERPRETER = "a new interpreter began: variables, imports and threads of the one before are gone, files are not"
+
+
+class Reseeding(NamedTuple):
+    deadline: float
+    drift_ns: int
+
+
+class Agent:
+    def __init__(self, in_fd: int, out_fd: int) -> None:
+        self.limits = GuestLimits()
+        self.env = home.environment()
+        self.link = GuestLink(in_fd, out_fd, self._hello, self._new_epoch)
+        self.outlet = Outlet(self.link, self.limits)
+        self.queue: deque[Run] = deque()
+        self.running: Run | None = None
+        self.running_since = 0.0
+        self.running_since_ticks = 0
+        self.last: int | None = None
+        self.interpreters = 0
+        self.worker: Worker | None = None
+        self.standstill: Standstill | None = None
+        self.reseeding: Reseeding | None = None
+        self._notes: list[str] = []
+        self._cause_of_death: str | None = None
+        self._failed_starts = 0
+        self._hung_up_at: float | None = None
+        self._children_ended = False
+        self._wake_fd = self._watch_children()
+        self._poller = select.poll()
+        self._watched: dict[int, int] = {}
+
+    # --- the loop ------------------------------------------------------------------------------------------------------------------
+
+    def serve(self) -> None:
+        """Until the host is gone (LinkClosed) or has spoken nonsense (ProtocolError)."""
+        home.prepare()
+        self._spawn()
+        while True:
+            ready = self._poll()
+            if self.link.in_fd in ready:
+                for message in self.link.read():
+                    self._obey(message)
+            if self._wake_fd in ready:
+                os.read(self._wake_fd, 4096)
+                self._children_ended = True
+            self.link.write()
+            if self.standstill is None:
+                self._serve_user(ready)
+
+    def _poll(self) -> set[int]:
+        wanted = self._wanted()
+        if wanted != self._watched:
+            for fd in self._watched.keys() - wanted.keys():
+                self._poller.unregister(fd)
+            for fd, events in wanted.items():
+                self._poller.register(fd, events)
+            self._watched = wanted
+        seconds = self._seconds_to_wait()
+        return {fd for fd, _ in self._poller.poll(None if seconds is None else seconds * 1000 + 1)}
+
+    def _wanted(self) -> dict[int, int]:
+        """What the loop waits for. Not the user's output while the keeper is behind: then whoever writes it must wait too."""
+        wanted = {self.link.in_fd: select.POLLIN, self._wake_fd: select.POLLIN}
+        if self.link.wants_to_write:
+            wanted[self.link.out_fd] = select.POLLOUT
+        if self.standstill is not None:
+            return wanted
+        events = 0 if self.link.full else select.POLLIN
+        if events:
+            wanted.update({fd: events for fd in self.outlet.read_fds})
+        if self.worker is not None:
+            if self.worker.wants_to_write:
+                events |= select.POLLOUT
+            if events and self._hung_up_at is None:
+                wanted[self.worker.fd] = events
+        return wanted
+
+    def _seconds_to_wait(self) -> float | None:
+        if self.standstill is not None:
+            return None
+        now = time.monotonic()
+        waits = [self.outlet.flush_silent(now)]
+        if self.reseeding is not None:
+            waits.append(max(0.0, self.reseeding.deadline - now))
+        if self.worker is not None and self.worker.ring.awake and not self.link.full:
+            waits.append(max(0.0, self.worker.ring.look_again - now))
+        if self._hung_up_at is not None:
+            waits.append(max(0.0, self._hung_up_at + HANG_UP_SECONDS_MAX - now))
+        return min((w for w in waits if w is not None), default=None)
+
+    def _serve_user(self, ready: set[int]) -> None:
+        worker = self.worker
+        if worker is not None and worker.wants_to_write:
+            worker.write()
+        if not self.link.full:
+            waiting = self.outlet.waiting() if ready.intersection(self.outlet.read_fds) else None
+            if worker is not None:
+                if worker.ring.awake and time.monotonic() >= worker.ring.look_again:
+                    self._look(worker)
+                elif worker.fd in ready or waiting:
+                    self._hear(worker)
+            if waiting:
+                self.outlet.read(waiting)
+        if self._children_ended:
+            self._children_ended = False
+            self._reap()
+        if self._hung_up_at is not None and self.worker is not None and time.monotonic() >= self._hung_up_at + HANG_UP_SECONDS_MAX:
+            self._condemn(self.worker, "it closed its connection to the agent")
+        if self.reseeding is not None and time.monotonic() >= self.reseeding.deadline:
+            self._thawed()
+        self._start_next()
+
+    # --- what the keeper says --------------------------------------------------------------------------------------------------------
+
+    def _obey(self, message: GuestMessage) -> None:
+        match message:
+            case Run():
+                self._accept(message)
+            case Interrupt():
+                if self.worker is not None and self.running is not None and self.running.instruction == message.instruction:
+                    self.worker.interrupt(self.running_since_ticks)
+            case Kill():
+                self._kill(message.instruction)
+            case Freeze():
+                self._freeze(message.token)
+            case Go():
+                self._go(message)
+            case Setup():
+                self._set_up(message)
+            case _:
+                raise ProtocolError(f"{type(message).__name__} is not for a guest")
+
+    def _hello(self, epoch: int, sent: int, received: int) -> Hello:
+        running, running_ms = None, 0
+        if self.running is not None:
+            running, running_ms = self.running.instruction, int((time.monotonic() - self.running_since) * 1000)
+        return Hello(PROTOCOL, epoch, sent, received, self.standstill is not None, running, running_ms, self.last, self.interpreters)
+
+    def _new_epoch(self) -> None:
+        self.last = None
+
+    def _set_up(self, setup: Setup) -> None:
+        self.env.update(setup.env)
+        self.limits = self.limits.changed(setup.limits)
+        self.outlet.limit(self.limits)
+        if self.worker is not None:
+            self.worker.limit(self.limits)
+            self.worker.order(channel.SETUP, json.dumps({"env": setup.env, "limits": dataclasses.asdict(self.limits)}).encode())
+
+    # --- instructions ----------------------------------------------------------------------------------------------------------------
+
+    def _accept(self, run: Run) -> None:
+        if self.last is not None and run.instruction <= self.last:
+            return  # sent again after a reconnect
+        self.last = run.instruction
+        if len(self.queue) >= QUEUE_MAX:
+            self.link.send(End(run.instruction, "error", 0, error_name="QueueFull", error_message=f"{QUEUE_MAX} instructions wait already"))
+            return
+        self.queue.append(run)
+        self._start_next()
+
+    def _start_next(self) -> None:
+        if self.running is not None or not self.queue or self.standstill is not None or self.reseeding is not None:
+            return
+        if self.worker is None:
+            self._spawn()
+        worker = self.worker
+        if worker is None or not worker.ready:
+            return
+        self.running = self.queue.popleft()
+        self.running_since = time.monotonic()
+        self.running_since_ticks = processes.clock_ticks()
+        self.outlet.begin(self.running.instruction)
+        worker.order(channel.RUN, f"{self.running.instruction}\n{self.running.code}".encode("utf-8", "replace"))
+
+    def _kill(self, instruction: int) -> None:
+        if self.worker is None or self.running is None or self.running.instruction != instruction:
+            return
+        self._cause_of_death = "it was killed because the instruction did not end when it was interrupted"
+        self.worker.kill()
+
+    def _end(self, end: End, body: bytes | None = None) -> None:
+        """The one end of the running instruction, with what only the agent knows put in. `body` is the message as it came, if nothing changed."""
+        self.outlet.flush()
+        notes = [end.note] if end.note else []
+        dropped = self.outlet.dropped_bytes
+        if dropped:
+            notes.append(f"{dropped} bytes of output past the limit of {self.limits.output_bytes_max} were dropped")
+        if between := self.outlet.dropped_between_bytes:
+            notes.append(f"{between} bytes of output between instructions were dropped")
+        notes += self._notes
+        self._notes = []
+        if body is None or dropped or notes != ([end.note] if end.note else []):
+            self.link.send(dataclasses.replace(end, note="; ".join(notes) or None, dropped_bytes=dropped))
+        else:
+            self.link.send_encoded(End.kind, body)
+        self.running = None
+        self.outlet.end()
+
+    # --- what the interpreter says -----------------------------------------------------------------------------------------------------
+
+    def _hear(self, worker: Worker) -> bool:
+        """What has come from it; True when that was anything."""
+        try:
+            heard, is_open = worker.hear()
+            said = self._listen(worker)  # after the frames are out: what was printed before one of them is in the ring
+            for frame in heard:
+                self._take(worker, frame)
+        except ProtocolError as e:
+            self._condemn(worker, f"it broke the protocol with the agent ({e.message})")
+            return False
+        if not is_open and self._hung_up_at is None:
+            self._hung_up_at = time.monotonic()  # most likely it is just dying, and its exit status will say how
+        return said or bool(heard)
+
+    def _listen(self, worker: Worker) -> bool:
+        """What it has printed."""
+        said = worker.ring.read()
+        for one in said:
+            origin = one.origin if self.last is not None and 0 <= one.origin <= self.last else None
+            self.outlet.take(one, origin)
+        return bool(said)
+
+    def _look(self, worker: Worker) -> None:
+        """After a poke the ring is looked at every few milliseconds, until a look finds nothing."""
+        if self._hear(worker) or not worker.ring.awake:
+            worker.ring.wake()
+        else:
+            worker.ring.doze()
+            if self.worker is worker and not worker.ring.empty:
+                worker.ring.wake()
+
+    def _condemn(self, worker: Worker, cause: str) -> None:
+        """Nothing it says counts any more. Its end is told when it is dead."""
+        self._cause_of_death = self._cause_of_death or cause
+        worker.kill()
+        self._bury(worker, None)
+
+    def _take(self, worker: Worker, frame: Frame) -> None:
+        if frame.kind == channel.POKE:
+            worker.ring.wake()
+        elif frame.kind == channel.END:
+            self._take_end(frame.body)
+        elif frame.kind == channel.DISPLAY:
+            self._take_display(frame.body)
+        elif frame.kind == channel.READY:
+            worker.ready = True
+            self._failed_starts = 0
+        elif frame.kind == channel.RESEEDED:
+            self._thawed()
+        else:
+            raise ProtocolError(f"there is no frame of kind {frame.kind}")
+
+    def _take_end(self, body: bytes) -> None:
+        end = decode_from_guest(End.kind, body)
+        if not isinstance(end, End) or self.running is None or end.instruction != self.running.instruction or end.end == "died":
+            raise ProtocolError("an end came for an instruction that does not run")
+        self._end(end, body)
+
+    def _take_display(self, body: bytes) -> None:
+        display = decode_from_guest(Display.kind, body)
+        if isinstance(display, Display) and self.outlet.allow_whole(len(body)):
+            self.outlet.flush()
+            self.link.send(dataclasses.replace(display, instruction=self.outlet.instruction))
+
+    # --- life and death of the interpreter ---------------------------------------------------------------------------------------------
+
+    def _spawn(self) -> None:
+        user_site = self._failed_starts == 0  # a package in the user's folder may be what keeps it from starting
+        self.worker = Worker(self.env, home.folder(), self.outlet.write_fds, self.limits, user_site)
+        self.interpreters += 1
+
+    def _watch_children(self) -> int:
+        r, w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(w, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        return r
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if self.worker is not None and pid == self.worker.pid:
+                self._bury(self.worker, status)
+
+    def _bury(self, worker: Worker, status: int | None) -> None:
+        """The interpreter is dead (or as good as): everything it said is told first, then its end, then there is a new one."""
+        if status is not None:
+            self._hear_last_words(worker)
+            if self.worker is not worker:
+                return  # its last words were such that it has been buried already
+        cause = self._cause_of_death or (describe_exit(status) if status is not None else "it was killed")
+        self._cause_of_death = None
+        started = worker.ready
+        worker.kill()
+        worker.close()
+        self.worker = None
+        self._hung_up_at = None
+        self.outlet.read(self.outlet.waiting())
+        if self.reseeding is not None:
+            self._thawed()
+        if started:
+            self._after_life(cause)
+        else:
+            self._after_failed_start(cause)
+
+    def _hear_last_words(self, worker: Worker) -> None:
+        try:
+            while not self.link.full:
+                heard, is_open = worker.hear()
+                self._listen(worker)
+                for frame in heard:
+                    self._take(worker, frame)
+                if not heard or not is_open:
+                    return
+        except ProtocolError:
+            return
+
+    def _after_life(self, cause: str) -> None:
+        if self.running is not None:
+            message = f"the interpreter died: {cause}"
+            self._end(End(self.running.instruction, "died", 0, error_name="InterpreterDied", error_message=message))
+        self._notes.append(NEW_INTERPRETER)
+        self._spawn()
+
+    def _after_failed_start(self, cause: str) -> None:
+        self._failed_starts += 1
+        if self._failed_starts < STARTS_MAX:
+            self._spawn()
+        elif self.queue:
+            self.running = self.queue.popleft()
+            self.outlet.begin(self.running.instruction)
+            message = f"no interpreter could be started: {cause}"
+            self._end(End(self.running.instruction, "died", 0, error_name="InterpreterDied", error_message=message))
+
+    # --- standstill ------------------------------------------------------------------------------------------------------------------
+
+    def _freeze(self, token: int) -> None:
+        if self.standstill is None:
+            standstill = Standstill()
+            if not standstill.begin():
+                standstill.end()
+                return  # no answer is the honest one: something of the user's still moves
+            if self.worker is not None:
+                self._hear(self.worker)
+            self.outlet.read(self.outlet.waiting())
+            self.outlet.flush()
+            self.standstill = standstill
+        self.link.send(Frozen(token))
+
+    def _go(self, go: Go) -> None:
+        drift_ns = time.time_ns() - go.time_ns
+        if go.entropy is not None and self.worker is not None and self.worker.ready:
+            # Ordered before anything of the user's runs; told as thawed when the interpreter has done it.
+            self.worker.order(channel.ENTROPY, bytes.fromhex(go.entropy))
+            self.reseeding = Reseeding(time.monotonic() + RESEED_SECONDS_MAX, drift_ns)
+        if self.standstill is not None:
+            self.standstill.end()
+            self.standstill = None
+        if self.reseeding is None:
+            self.link.send(Thawed(drift_ns))
+        elif self.running is not None and self.worker is not None:
+            processes.send_signal(self.worker.pid, ORDERS_SIGNAL)
+        self._children_ended = True  # some may have ended while we stood still
+
+    def _thawed(self) -> None:
+        if self.reseeding is not None:
+            self.link.send(Thawed(self.reseeding.drift_ns))
+            self.reseeding = None
+
+
+def private(fd: int) -> int:
+    """A copy out of the way of 0, 1 and 2, which no child of ours inherits; the original becomes /dev/null."""
+    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, processes.FIRST_PRIVATE_FD)
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup2(null, fd)
+    os.close(null)
+    os.set_blocking(moved, False)
+    return moved
+
+
+def main() -> None:
+    processes.adopt_orphans()
+    agent = Agent(private(0), private(1))
+    code = EXIT_HOST_GONE
+    try:
+        agent.serve()
+    except LinkClosed:
+        pass
+    except ProtocolError:
+        code = EXIT_LINK_GARBAGE
+    processes.kill_all(processes.user_processes())
+    sys.stdout = sys.stderr = None
+    os._exit(code)

@@ -1,0 +1,124 @@
+"""The private channel between the agent and the interpreter child: packets on a SOCK_SEQPACKET pair.
+
+A packet is sent whole or not at all, so an exception that a user's signal handler raises in the middle of a send cannot tear a frame; and it is
+numbered, so that a packet whose sending was interrupted *after* the kernel took it is dropped when it comes a second time.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from collections import deque
+from typing import NamedTuple
+
+from ..wire.errors import ProtocolError
+
+HEADER = struct.Struct(">BBQ")  # kind, flags, number
+MORE = 0x01
+PACKET_BYTES_MAX = 32_768  # well under a Unix socket's send buffer, in gVisor too
+ROOM = PACKET_BYTES_MAX - HEADER.size
+
+# from the interpreter
+READY = 1
+POKE = 2  # there is text in the ring
+DISPLAY = 3
+END = 4
+RESEEDED = 5
+# to the interpreter
+RUN = 33
+SETUP = 34
+ENTROPY = 35
+
+NO_ORIGIN = -1
+STREAMS = ("stdout", "stderr")
+
+
+class Frame(NamedTuple):
+    kind: int
+    body: bytes
+
+
+def pack(kind: int, body: bytes, first_number: int) -> list[bytes]:
+    if len(body) <= ROOM:
+        return [HEADER.pack(kind, 0, first_number) + body]
+    pieces = [body[i : i + ROOM] for i in range(0, len(body), ROOM)]
+    last = len(pieces) - 1
+    return [HEADER.pack(kind, MORE if i < last else 0, first_number + i) + piece for i, piece in enumerate(pieces)]
+
+
+class Unpacker:
+    """Packets to frames. Raises ProtocolError for anything that the other side, if it is ours, would not send."""
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        self.frame_bytes_max = frame_bytes_max
+        self._last = 0
+        self._kind = 0
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def add(self, packet: bytes) -> Frame | None:
+        if len(packet) < HEADER.size:
+            raise ProtocolError("a packet is shorter than its header")
+        kind, flags, number = HEADER.unpack_from(packet)
+        if number <= self._last:
+            return None
+        if number != self._last + 1 or flags & ~MORE or (self._pieces and kind != self._kind):
+            raise ProtocolError("a packet's header is malformed")
+        self._last = number
+        self._kind = kind
+        self._size += len(packet) - HEADER.size
+        if self._size > self.frame_bytes_max:
+            raise ProtocolError(f"a frame is over the limit of {self.frame_bytes_max} bytes")
+        self._pieces.append(packet[HEADER.size :])
+        if flags & MORE:
+            return None
+        body = b"".join(self._pieces) if len(self._pieces) > 1 else self._pieces[0]
+        self._pieces, self._size = [], 0
+        return Frame(kind, body)
+
+
+class ChildEnd:
+    """The interpreter's end: blocking, usable from any thread, and dead in processes forked from the interpreter."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._pid = os.getpid()
+        self._number = 0
+        self._waiting: deque[bytes] = deque()
+        self._unpacker = Unpacker(64 * 1024 * 1024)
+        self._lock = threading.RLock()
+
+    @property
+    def ours(self) -> bool:
+        """False in a process that the user forked: the channel belongs to its parent."""
+        return os.getpid() == self._pid
+
+    def forked(self) -> None:
+        self._pid = -1
+        self._lock = threading.RLock()
+        os.close(self._fd)
+
+    def send(self, kind: int, body: bytes) -> None:
+        with self._lock:
+            packets = pack(kind, body, self._number + 1)
+            self._number += len(packets)
+            self._waiting.extend(packets)
+            self.pump()
+
+    def pump(self) -> None:
+        """Sends what waits. A packet leaves the queue after the kernel has it: an interrupted send is repeated, never forgotten."""
+        with self._lock:
+            while self._waiting:
+                os.write(self._fd, self._waiting[0])
+                self._waiting.popleft()
+
+    def receive(self) -> Frame | None:
+        """The next frame; None when the agent is gone."""
+        while True:
+            packet = os.read(self._fd, PACKET_BYTES_MAX)
+            if not packet:
+                return None
+            frame = self._unpacker.add(packet)
+            if frame is not None:
+                return frame

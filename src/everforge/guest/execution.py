@@ -1,0 +1,188 @@
+"""One instruction in the shell's namespace: compile, run, render. Plain Python goes straight to the compiler; magics take IPython's way first."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import re
+import time
+from collections import deque
+from types import CodeType
+from typing import Any, NamedTuple
+
+from . import results
+from .results import Rendered
+from .shell import MachineShell
+
+COMPILE_FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+SOURCES_MAX = 5_000  # instructions whose source lines can still be shown in tracebacks and by inspect
+PLAIN_TYPES = frozenset({int, float, bool, str, bytes, complex, list, tuple, dict, set, frozenset, range, type(None)})
+_FIRST_WORD = re.compile(r"\s*([A-Za-z_]\w*)")
+_NOTHING = object()
+
+
+class Steps(NamedTuple):
+    """`body` is run, then `last` is evaluated; the value is that of `last`."""
+
+    body: CodeType | None
+    last: CodeType | None
+    quiet: bool  # a semicolon at the end: the value is not wanted
+
+
+class Execution:
+    def __init__(self, shell: MachineShell) -> None:
+        self.shell = shell
+        self.result_bytes_max = 8 * 1024 * 1024
+        self.runtime_us = 0
+        self.rendering = False  # the code has run; its value is being turned into text
+        self._own_cleanups = list(shell.input_transformer_manager.cleanup_transforms)
+        self._sources: deque[str] = deque()
+        self._callbacks = shell.events.callbacks
+        self._callbacks["pre_execute"].clear()  # it only forgets which warnings were shown, which we do not want at every instruction
+        formatters = shell.display_formatter.formatters
+        self._printers = [f.type_printers for mime, f in formatters.items() if mime != "text/plain"]
+
+    def run(self, number: int, code: str) -> Rendered:
+        """Raises whatever the user's code raises. `runtime_us` is set in either case."""
+        name = f"{results.SOURCE_PREFIX}{number}>"
+        self.runtime_us = 0
+        self.rendering = False
+        self._trigger("pre_execute")
+        self._trigger("pre_run_cell", code)
+        try:
+            steps = self._compile(code, name)
+            value = self._execute(steps)
+            rendered = Rendered(None, None, None) if value is None or steps.quiet else self._render(value)
+        finally:
+            self._trigger("post_execute")
+            self._trigger("post_run_cell", code)
+        return rendered
+
+    def tidy(self, number: int) -> None:
+        """After an instruction, when nobody waits."""
+        self.shell.execution_count = number + 2
+        if len(self._sources) > SOURCES_MAX:
+            linecache.cache.pop(self._sources.popleft(), None)
+
+    # --- compile -------------------------------------------------------------------------------------------------------------------
+
+    def _compile(self, code: str, name: str) -> Steps:
+        compiler = self.shell.compile
+        flags = compiler.flags | COMPILE_FLAGS
+        if not self._needs_ipython(code):
+            self._remember(name, code)
+            try:
+                return Steps(None, compile(code, name, "eval", flags, True), False)
+            except (SyntaxError, ValueError):
+                pass
+            try:
+                tree = compile(code, name, "exec", flags | ast.PyCF_ONLY_AST, True)
+            except (SyntaxError, ValueError) as e:
+                transformed = self._transform(code, e)
+            else:
+                return self._split(tree, name, flags, code)
+        else:
+            transformed = self.shell.transform_cell(code)
+        self._remember(name, transformed)
+        tree = compile(transformed, name, "exec", flags | ast.PyCF_ONLY_AST, True)
+        return self._split(self.shell.transform_ast(tree), name, flags, transformed)
+
+    def _transform(self, code: str, error: Exception) -> str:
+        """IPython's syntax turned into Python's; what it leaves as it was is the user's mistake."""
+        transformed = self.shell.transform_cell(code)
+        if transformed.rstrip("\n") == code.rstrip("\n"):
+            raise error
+        return transformed
+
+    def _needs_ipython(self, code: str) -> bool:
+        """Valid Python that IPython reads in its own way: a magic's name alone on a line, or transformers that the user registered."""
+        shell = self.shell
+        manager = shell.input_transformer_manager
+        if shell.input_transformers_post or shell.ast_transformers or len(manager.cleanup_transforms) != len(self._own_cleanups):
+            return True
+        if "\n" in code.strip():
+            return False
+        word = _FIRST_WORD.match(code)
+        if word is None:
+            return False
+        found = word.group(1)
+        return found not in shell.user_ns and found in shell.magics_manager.magics["line"]
+
+    def _split(self, tree: Any, name: str, flags: int, source: str) -> Steps:
+        nodes: list[ast.stmt] = tree.body
+        last: CodeType | None = None
+        if nodes and isinstance(nodes[-1], ast.Expr) and self.shell.ast_node_interactivity != "none":
+            last = compile(ast.Expression(nodes.pop().value), name, "eval", flags, True)  # pyright: ignore[reportAttributeAccessIssue]
+        body: CodeType | None = None
+        if nodes:
+            body = compile(tree, name, "exec", flags, True)
+            self._keep_future_flags(body)
+        return Steps(body, last, last is not None and source.rstrip().endswith(";"))
+
+    def _keep_future_flags(self, code: CodeType) -> None:
+        import __future__
+
+        for feature in __future__.all_feature_names:
+            flag = getattr(__future__, feature).compiler_flag
+            if code.co_flags & flag:
+                self.shell.compile.flags |= flag
+
+    def _remember(self, name: str, source: str) -> None:
+        """So that tracebacks and inspect show source lines. No modification time: linecache then never looks for a file."""
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        self._sources.append(name)
+
+    # --- run -----------------------------------------------------------------------------------------------------------------------
+
+    def _execute(self, steps: Steps) -> Any:
+        started = time.perf_counter()
+        try:
+            if steps.body is not None:
+                self._evaluate(steps.body)
+            return None if steps.last is None else self._evaluate(steps.last)
+        finally:
+            self.runtime_us = int((time.perf_counter() - started) * 1_000_000)
+
+    def _evaluate(self, code: CodeType) -> Any:
+        namespace = self.shell.user_ns
+        value = eval(code, self.shell.user_global_ns, namespace)
+        if code.co_flags & inspect.CO_COROUTINE:
+            value = self.shell.loop_runner(value)
+        return value
+
+    # --- render --------------------------------------------------------------------------------------------------------------------
+
+    def _render(self, value: Any) -> Rendered:
+        namespace = self.shell.user_ns
+        self.rendering = True
+        namespace["___"], namespace["__"], namespace["_"] = namespace.get("__"), namespace.get("_"), value
+        text = repr(value)
+        data = self._rich(value)
+        if data is not None:
+            data = {"text/plain": text, **data}
+        return results.fit(text, data, self.result_bytes_max)
+
+    def _rich(self, value: Any) -> dict[str, Any] | None:
+        if type(value) in PLAIN_TYPES and not any(type(value) in printers for printers in self._printers):
+            return None
+        data, _metadata = self.shell.display_formatter.format(value, exclude={"text/plain"})
+        return results.plain_data(data) if data else None
+
+    def _trigger(self, event: str, code: str | None = None) -> None:
+        if self._callbacks[event]:
+            self.shell.events.trigger(event, *([] if code is None else [_Info(code)]))
+
+
+class _Info(NamedTuple):
+    """What IPython's callbacks look at."""
+
+    raw_cell: str
+    store_history: bool = False
+    silent: bool = False
+    shell_futures: bool = True
+    cell_id: str | None = None
+    success: bool = True
+    result: Any = None
+    error_in_exec: Any = None
+    error_before_exec: Any = None

@@ -1,0 +1,199 @@
+"""The interpreter child: takes instructions from the agent one by one and runs them in IPython's shell. Everything here is within the user's reach."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+from . import channel as wire
+from . import entropy, keyboard, results, ring
+from .channel import ChildEnd, Frame
+from .execution import Execution
+from .limits import GuestLimits
+from .results import Rendered
+from .shell import make_shell
+from .signals import SignalGuard
+from .streams import OutStream, Spool, order_descriptor_writes
+
+ORDERS_SIGNAL = signal.SIGRTMAX - 3  # "look at your channel now": entropy for an interpreter that is in the middle of an instruction
+EXIT_CHANNEL_LOST = 71
+
+_exit = os._exit
+
+
+class Interpreter:
+    def __init__(self, fd: int, ring_fd: int) -> None:
+        os.set_inheritable(fd, False)
+        self.channel = ChildEnd(fd)
+        self._number: int | None = None
+        self._pipes = (_private(1), _private(2))
+        self.spool = Spool(self.channel, ring.Writer(ring_fd), self._pipes, self._origin)
+        os.close(ring_fd)
+        self.streams = (OutStream(self.spool, 0), OutStream(self.spool, 1))
+        self.guard = SignalGuard()
+        self.limits = GuestLimits()
+        self._threads_of: dict[int, int] = {}
+
+    def prepare(self) -> None:
+        sys.stdout, sys.stderr = self.streams
+        sys.__stdout__, sys.__stderr__ = self.streams  # pyright: ignore[reportAttributeAccessIssue]
+        keyboard.install()
+        order_descriptor_writes(self.spool)
+        self._mark_threads()
+        self.guard.install()
+        self.shell = make_shell(self._display)
+        self.execution = Execution(self.shell)
+        self._attempt(-1, "1+1")  # the first run of everything is slower than the second
+        self.execution.tidy(-1)
+        for name in ("_", "__", "___"):
+            self.shell.user_ns[name] = ""
+        sys.argv = [""]
+        sys.path.insert(0, "")  # modules in the working folder, now that ours are loaded
+
+    # --- orders --------------------------------------------------------------------------------------------------------------------
+
+    def serve(self) -> None:
+        self.channel.send(wire.READY, b"")
+        while True:
+            try:
+                frame = self.channel.receive()
+                if frame is None:
+                    _exit(0)
+                self.obey(frame)
+            except OSError:
+                _exit(EXIT_CHANNEL_LOST)
+            except BaseException as e:
+                print(f"between instructions: {type(e).__name__}: {e}", file=self.streams[1])
+
+    def obey(self, frame: Frame) -> None:
+        if frame.kind == wire.RUN:
+            number, _, code = frame.body.partition(b"\n")
+            self.run(int(number), code.decode())
+        elif frame.kind == wire.SETUP:
+            self._set_up(json.loads(frame.body))
+        elif frame.kind == wire.ENTROPY:
+            entropy.reseed(frame.body)
+            self.channel.send(wire.RESEEDED, b"")
+
+    def _set_up(self, order: dict[str, Any]) -> None:
+        os.environ.update(order["env"])
+        self.limits = self.limits.changed(order["limits"])
+        self.limits.apply()
+        self.execution.result_bytes_max = self.limits.result_bytes_max
+
+    # --- an instruction ------------------------------------------------------------------------------------------------------------
+
+    def run(self, number: int, code: str) -> None:
+        self._number = number
+        body = self._attempt(number, code)
+        if not self.channel.ours:
+            _leave_fork()
+        self._number = None
+        self.spool.drain_pipes()
+        self.channel.send(wire.END, body)
+        # What the next instruction needs is done while the agent passes the end on.
+        self._restore_streams()
+        self.execution.tidy(number)
+
+    def _attempt(self, number: int, code: str) -> bytes:
+        """The instruction's end, encoded."""
+        try:
+            try:
+                self.guard.armed = True
+                rendered = self.execution.run(number, code)
+            finally:
+                self.guard.armed = False
+            return self._succeeded(number, rendered)
+        except BaseException as e:
+            self.guard.armed = False
+            return self._failed(number, e)
+
+    def _succeeded(self, number: int, rendered: Rendered) -> bytes:
+        head = f'{{"instruction":{number},"end":"value","runtime_us":{self.execution.runtime_us}'
+        parts = [head, *(f'"{name}":{json.dumps(found)}' for name, found in zip(rendered._fields, rendered, strict=True) if found is not None)]
+        return (",".join(parts) + "}").encode("ascii")
+
+    def _failed(self, number: int, error: BaseException) -> bytes:
+        if not self.channel.ours:
+            _leave_fork(error)
+        failure = results.describe(error)
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, results.user_part(error.__traceback__)
+        if sys.version_info >= (3, 12):
+            sys.last_exc = error
+        end = "interrupted" if isinstance(error, KeyboardInterrupt) else "error"
+        told: dict[str, Any] = {"instruction": number, "end": end, "runtime_us": self.execution.runtime_us}
+        told |= {"error_name": failure.name, "error_message": failure.message, "traceback": failure.traceback}
+        if self.execution.rendering:
+            told["note"] = "the code ran to its end; it is the repr() of its value that failed"
+        return json.dumps(told, separators=(",", ":")).encode("ascii")
+
+    def _restore_streams(self) -> None:
+        """A closed stdout is nobody's wish for the next instruction; a replaced one is the user's own."""
+        for index, name in enumerate(("stdout", "stderr")):
+            self.streams[index].reopen()
+            if getattr(getattr(sys, name), "closed", False):
+                setattr(sys, name, self.streams[index])
+            try:
+                os.fstat(index + 1)
+            except OSError:
+                os.dup2(self._pipes[index], index + 1)
+
+    # --- displays and threads ------------------------------------------------------------------------------------------------------
+
+    def _display(self, data: dict[str, Any], metadata: dict[str, Any]) -> None:
+        if self.spool.forked:
+            print(data.get("text/plain", ""))
+            return
+        told = {"instruction": self._number, "data": results.plain_data(data), "metadata": results.plain_data(metadata)}
+        body = json.dumps(told, separators=(",", ":")).encode("ascii")
+        if len(body) > self.limits.display_bytes_max:
+            print(f"a display of {len(body)} bytes was left out: over the limit of {self.limits.display_bytes_max}", file=sys.stderr)
+            return
+        self.spool.drain_pipes()
+        self.channel.send(wire.DISPLAY, body)
+
+    def _origin(self) -> int:
+        """The instruction that started the thread which writes now."""
+        thread = threading._active.get(threading.get_ident())  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
+        return getattr(thread, "_origin", wire.NO_ORIGIN)  # pyright: ignore[reportUnknownArgumentType]
+
+    def _mark_threads(self) -> None:
+        start = threading.Thread.start
+        interpreter = self
+
+        def marked_start(thread: threading.Thread) -> None:
+            origin = interpreter._origin()
+            if origin == wire.NO_ORIGIN and interpreter._number is not None:
+                origin = interpreter._number
+            thread._origin = origin  # pyright: ignore[reportAttributeAccessIssue]
+            start(thread)
+
+        marked_start.__name__ = start.__name__
+        threading.Thread.start = marked_start
+
+
+def _private(fd: int) -> int:
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 600)
+
+
+def _leave_fork(error: BaseException | None = None) -> None:
+    """A process that the user forked has run out of its instruction: it ends as a script would, and says nothing to the agent."""
+    code: object = 0
+    if isinstance(error, SystemExit):
+        code = error.code
+    elif error is not None:
+        print(results.describe(error).traceback, file=sys.stderr)
+        code = 1
+    _exit(code if isinstance(code, int) else int(code is not None))
+
+
+def main(fd: int, ring_fd: int) -> None:
+    sys.path.pop(0)  # our own folder, which the command put there
+    interpreter = Interpreter(fd, ring_fd)
+    interpreter.prepare()
+    interpreter.serve()

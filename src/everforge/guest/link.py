@@ -1,0 +1,124 @@
+"""The guest's end of the link: numbered records over two non-blocking descriptors, kept until the keeper has acknowledged them."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+
+from ..wire import frames
+from ..wire.errors import ProtocolError
+from ..wire.messages import Ack, Attach, GuestMessage, Hello, decode_from_keeper, encode
+
+KEPT_BYTES_MAX = 4 * 1024 * 1024  # unacknowledged; above it the agent stops reading what the user writes
+READ_BYTES = 65_536
+
+
+class LinkClosed(Exception):
+    """The host is gone for good."""
+
+
+class GuestLink:
+    """`hello` is asked for the agent's part of a hello: the numbers of the link are put in here."""
+
+    def __init__(self, in_fd: int, out_fd: int, hello: Callable[[int, int, int], Hello], on_new_epoch: Callable[[], None]) -> None:
+        self.in_fd = in_fd
+        self.out_fd = out_fd
+        self._hello = hello
+        self._on_new_epoch = on_new_epoch
+        self._decoder = frames.Decoder(frames.RECORD_BYTES_MAX)
+        self._assembler = frames.Assembler()
+        self._outbox = frames.Outbox(frames.GUEST_RECORD_BYTES_MAX)
+        self._unwritten: deque[memoryview] = deque()
+        self._epoch = 0
+        self._attached = False
+
+    @property
+    def full(self) -> bool:
+        return self._outbox.size_bytes >= KEPT_BYTES_MAX
+
+    @property
+    def wants_to_write(self) -> bool:
+        return bool(self._unwritten)
+
+    def send(self, message: GuestMessage) -> None:
+        self.send_encoded(message.kind, encode(message))
+
+    def send_encoded(self, kind: int, body: bytes) -> None:
+        records = self._outbox.add(kind, body)
+        if self._attached:
+            self._unwritten.extend(map(memoryview, records))
+            self.write()
+
+    def write(self) -> None:
+        """As much as the pipe takes now."""
+        while self._unwritten:
+            data = self._unwritten[0]
+            try:
+                written = os.write(self.out_fd, data)
+            except BlockingIOError:
+                return
+            except BrokenPipeError:
+                # The reader may come back with the next restore; what is kept will be sent again after its attach.
+                self._unwritten.clear()
+                self._attached = False
+                return
+            if written == len(data):
+                self._unwritten.popleft()
+            else:
+                self._unwritten[0] = data[written:]
+
+    def read(self) -> list[GuestMessage]:
+        """What the keeper says, without attach and ack, which end here. Raises LinkClosed, or ProtocolError when the place is lost."""
+        try:
+            data = os.read(self.in_fd, READ_BYTES)
+        except BlockingIOError:
+            return []
+        if not data:
+            raise LinkClosed
+        heard: list[GuestMessage] = []
+        for record in self._decoder.feed(data):
+            message = self._assembler.add(record)
+            if message is None:
+                continue
+            spoken = decode_from_keeper(message.kind, message.body)
+            if isinstance(spoken, Attach):
+                self._attach(spoken)
+            elif isinstance(spoken, Ack):
+                self._outbox.acknowledge(min(spoken.upto, self._outbox.last))
+            else:
+                heard.append(spoken)
+        return heard
+
+    def _attach(self, attach: Attach) -> None:
+        if attach.epoch < self._epoch:
+            return  # an older server that does not know it has been replaced
+        nonce = _nonce(attach.nonce)
+        hello = self._hello(self._epoch, self._outbox.last, self._assembler.last)
+        have = attach.have
+        self._assembler.forget_partial()
+        if attach.epoch > self._epoch:
+            self._epoch = attach.epoch
+            self._assembler = frames.Assembler()
+            self._outbox = frames.Outbox(frames.GUEST_RECORD_BYTES_MAX)
+            have = 0
+            self._on_new_epoch()
+        else:
+            self._outbox.acknowledge(min(have, self._outbox.last))
+        # Whatever was waiting to be written is dropped, a half written record too: the reader looks for the marker and for nothing before it.
+        self._unwritten.clear()
+        control = frames.split(hello.kind, encode(hello), 0, frames.GUEST_RECORD_BYTES_MAX)
+        self._unwritten.append(memoryview(frames.mark(nonce) + b"".join(map(frames.encode_record, control))))
+        self._unwritten.extend(map(memoryview, self._outbox.after(have)))
+        self._attached = True
+        self.write()
+
+
+def _nonce(text: str) -> bytes:
+    try:
+        nonce = bytes.fromhex(text)
+    except ValueError as e:
+        raise ProtocolError("an attach's nonce is not hexadecimal") from e
+    if len(nonce) != frames.NONCE_BYTES:
+        raise ProtocolError(f"an attach's nonce has {len(nonce)} bytes, not {frames.NONCE_BYTES}")
+    return nonce

@@ -1,0 +1,178 @@
+"""The user's processes: started with nothing in their hands, found in /proc, stopped and continued together."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, NoReturn
+
+from .limits import GuestLimits
+
+USER_ID = 1000
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+STOP_ROUNDS_MAX = 200
+STOPPED = frozenset("TtZXx")  # a dead process stands still too
+FIRST_PRIVATE_FD = 600  # above what programs that close "all" descriptors by habit think of, below the usual limit of 1024
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def is_init() -> bool:
+    """Inside a sandbox everything but us is the user's. As an ordinary process (tests) only our descendants are."""
+    return os.getpid() == 1
+
+
+def is_privileged() -> bool:
+    return is_init() and os.getuid() == 0
+
+
+def adopt_orphans() -> None:
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+class Process(NamedTuple):
+    pid: int
+    state: str
+    parent: int
+    group: int
+    session: int
+    started: int  # in clock ticks since boot
+    rss_pages: int
+
+
+def read_process(pid: int) -> Process | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            data = f.read()
+        rest = data[data.rindex(b")") + 2 :].split()  # the name before it may hold anything
+        return Process(pid, rest[0].decode(), int(rest[1]), int(rest[2]), int(rest[3]), int(rest[19]), int(rest[21]))
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def user_processes() -> list[Process]:
+    found = [p for name in os.listdir("/proc") if name.isdigit() and (p := read_process(int(name)))]
+    own = os.getpid()
+    if is_init():
+        return [p for p in found if p.pid != own]
+    children: dict[int, list[Process]] = {}
+    for process in found:
+        children.setdefault(process.parent, []).append(process)
+    family: list[Process] = []
+    waiting = [own]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        family += below
+        waiting += [p.pid for p in below]
+    return family
+
+
+def send_signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def clock_ticks() -> int:
+    """Now, in the unit of `Process.started`."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+
+
+class Standstill:
+    """Every process of the user's stopped; those that were stopped before are left so at the end."""
+
+    def __init__(self) -> None:
+        self._stopped_by_us: set[int] = set()
+        self._stopped_before: set[int] = set()
+
+    def begin(self) -> bool:
+        """False when some process could not be seen to stand still within the bounds."""
+        for attempt in range(STOP_ROUNDS_MAX):
+            moving = [p for p in user_processes() if p.state not in STOPPED]
+            if attempt == 0:
+                self._stopped_before = {p.pid for p in user_processes() if p.state in "Tt"}
+            if not moving:
+                return True
+            for process in moving:
+                send_signal(process.pid, signal.SIGSTOP)
+                self._stopped_by_us.add(process.pid)
+            time.sleep(0.0002 if attempt < 20 else 0.005)
+        return False
+
+    def end(self) -> None:
+        for pid in self._stopped_by_us - self._stopped_before:
+            send_signal(pid, signal.SIGCONT)
+        self._stopped_by_us.clear()
+
+
+def kill_all(processes: Iterable[Process]) -> None:
+    for process in processes:
+        send_signal(process.pid, signal.SIGKILL)
+
+
+class Outfit(NamedTuple):
+    """What a process of the user's gets from us, and nothing besides."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    cwd: str
+    stdio: tuple[int, int, int]  # private descriptors, far above 2
+    keep: tuple[int, ...]  # further descriptors, inherited under their own numbers
+    limits: GuestLimits
+
+
+def spawn(outfit: Outfit) -> int:
+    switch_user = is_privileged()
+    pid = os.fork()
+    if pid == 0:
+        _become_user(outfit, switch_user)
+    return pid
+
+
+def _become_user(outfit: Outfit, switch_user: bool) -> NoReturn:
+    try:
+        os.setsid()
+        for target, source in enumerate(outfit.stdio):
+            os.dup2(source, target)
+        for fd in outfit.keep:
+            os.set_inheritable(fd, True)
+        drop_privileges(switch_user)
+        outfit.limits.apply()
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        with contextlib.suppress(OSError):
+            os.chdir(outfit.cwd)
+        os.execve(outfit.argv[0], list(outfit.argv), dict(outfit.env))
+    except BaseException as e:
+        os.write(2, f"the interpreter could not be started: {e}\n".encode())
+    finally:
+        os._exit(126)
+
+
+def drop_privileges(switch_user: bool) -> None:
+    """To the user's uid, for good: no capability is left, and none can be gained through a set-uid file."""
+    if switch_user:
+        os.setgroups([])
+        os.setresgid(USER_ID, USER_ID, USER_ID)
+        os.setresuid(USER_ID, USER_ID, USER_ID)
+    if _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "no_new_privs was refused")
+
+
+def run_as_user(action: Callable[[], None]) -> None:
+    """`action` in a short-lived process of the user's: files it makes are the user's, and what it breaks is not ours."""
+    switch_user = is_privileged()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            drop_privileges(switch_user)
+            action()
+        finally:
+            os._exit(0)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)

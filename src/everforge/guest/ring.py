@@ -1,0 +1,173 @@
+"""Text from the interpreter to the agent through shared memory: written once, there even when the writer dies in the next instruction of its processor.
+
+A byte stream of segments, each with a header that says which stream and thread it is of. The last segment grows in place while the same thread
+writes on, so that a loop of prints costs a few copies of bytes. One writer, one reader, no lock: the writer stores the bytes, then the
+segment's length, then the total; the reader loads them the other way round. The reader trusts nothing that it finds here.
+
+No system call is needed while the reader is looking by itself (`awake`); else the writer must poke it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import time
+from typing import NamedTuple
+
+from ..wire.errors import ProtocolError
+
+CAPACITY_BYTES = 256 * 1024
+SEGMENT_BYTES_MAX = 32 * 1024
+CONTROL_BYTES = 64
+SIZE_BYTES = CONTROL_BYTES + CAPACITY_BYTES
+MAIN_THREAD = 0
+
+_U64 = struct.Struct("@Q")
+_U32 = struct.Struct("@I")
+_HEADER = struct.Struct("@IIQq")  # length, stream, thread, origin
+_WRITTEN, _READ, _AWAKE = 0, 8, 16  # where the three counters lie
+
+
+class Said(NamedTuple):
+    stream: int
+    thread: int
+    origin: int
+    data: bytes
+
+
+def create() -> int:
+    fd = os.memfd_create("output", os.MFD_CLOEXEC)
+    os.ftruncate(fd, SIZE_BYTES)
+    return fd
+
+
+class Writer:
+    """Callers hold a lock of their own."""
+
+    def __init__(self, fd: int) -> None:
+        self._memory = mmap.mmap(fd, SIZE_BYTES)
+        self._written = 0
+        self._segment: tuple[int, int, int] | None = None
+        self._header_at = 0
+        self._length = 0
+
+    @property
+    def reader_awake(self) -> bool:
+        """False also when the ring is filling up: then a poke does no harm."""
+        return bool(self._memory[_AWAKE]) and self._written - _U64.unpack_from(self._memory, _READ)[0] < CAPACITY_BYTES // 2
+
+    def write(self, segment: tuple[int, int, int], data: bytes) -> int:
+        """Takes as much as there is room for now, and says how much; `segment` is stream, thread and origin."""
+        head = 0
+        if segment != self._segment or self._length >= SEGMENT_BYTES_MAX:
+            head = _HEADER.size + _padding(self._written)
+        room = CAPACITY_BYTES - (self._written - _U64.unpack_from(self._memory, _READ)[0]) - head
+        if room <= 0:
+            return 0
+        if head:
+            self._open(segment)
+        count = min(len(data), room, SEGMENT_BYTES_MAX - self._length)
+        self._copy(data if count == len(data) else data[:count])
+        self._length += count
+        self._written += count
+        _U32.pack_into(self._memory, self._header_at, self._length)
+        _U64.pack_into(self._memory, _WRITTEN, self._written)
+        return count
+
+    def _open(self, segment: tuple[int, int, int]) -> None:
+        self._written += _padding(self._written)
+        self._header_at = CONTROL_BYTES + self._written % CAPACITY_BYTES
+        _HEADER.pack_into(self._memory, self._header_at, 0, *segment)
+        self._written += _HEADER.size
+        self._segment, self._length = segment, 0
+
+    def _copy(self, data: bytes) -> None:
+        at = self._written % CAPACITY_BYTES
+        until_end = CAPACITY_BYTES - at
+        if len(data) <= until_end:
+            self._memory[CONTROL_BYTES + at : CONTROL_BYTES + at + len(data)] = data
+        else:
+            self._memory[CONTROL_BYTES + at : SIZE_BYTES] = data[:until_end]
+            self._memory[CONTROL_BYTES : CONTROL_BYTES + len(data) - until_end] = data[until_end:]
+
+
+class Reader:
+    def __init__(self, fd: int) -> None:
+        self._memory = mmap.mmap(fd, SIZE_BYTES)
+        self._at = 0  # everything before it has been read
+        self._segment: tuple[int, int, int] | None = None
+        self._header_at = 0
+        self._taken = 0  # of the segment that is being read
+        self.awake = False
+        self.look_again = 0.0
+
+    def wake(self) -> None:
+        """From now on we look by ourselves, and need no poke."""
+        if not self.awake:
+            self.awake = True
+            self._memory[_AWAKE] = 1
+        self.look_again = time.monotonic() + 0.005
+
+    def doze(self) -> None:
+        """From now on a poke is needed; what came in between is seen by whoever looks once more."""
+        self.awake = False
+        self._memory[_AWAKE] = 0
+
+    @property
+    def empty(self) -> bool:
+        return _U64.unpack_from(self._memory, _WRITTEN)[0] == self._at
+
+    def read(self) -> list[Said]:
+        """Everything written until now. Raises ProtocolError when the writer is not one of ours."""
+        written = _U64.unpack_from(self._memory, _WRITTEN)[0]
+        if not self._at <= written <= self._at + CAPACITY_BYTES + SEGMENT_BYTES_MAX:
+            raise ProtocolError("the counters of the output ring do not fit")
+        said: list[Said] = []
+        while self._at < written:
+            if self._segment is None:
+                self._enter(written)
+            said += self._take(written)
+        # The header of the segment that may still grow must not be written over.
+        _U64.pack_into(self._memory, _READ, self._at if self._segment is None else self._at - self._taken - _HEADER.size)
+        return said
+
+    def _enter(self, written: int) -> None:
+        self._at += _padding(self._at)
+        if self._at + _HEADER.size > written:
+            raise ProtocolError("a segment of the output ring ends within its header")
+        self._header_at = CONTROL_BYTES + self._at % CAPACITY_BYTES
+        _, stream, thread, origin = _HEADER.unpack_from(self._memory, self._header_at)
+        self._segment = (stream, thread, origin)
+        self._at += _HEADER.size
+        self._taken = 0
+
+    def _take(self, written: int) -> list[Said]:
+        assert self._segment is not None
+        length = _U32.unpack_from(self._memory, self._header_at)[0]
+        if not self._taken <= length <= SEGMENT_BYTES_MAX:
+            raise ProtocolError("a segment of the output ring has no possible length")
+        count = min(length - self._taken, written - self._at)
+        said = [Said(*self._segment, self._bytes(count))] if count else []
+        self._at += count
+        self._taken += count
+        if self._at < written:
+            self._segment = None  # another one follows, so this one will not grow any more
+        return said
+
+    def _bytes(self, count: int) -> bytes:
+        at = self._at % CAPACITY_BYTES
+        until_end = CAPACITY_BYTES - at
+        if count <= until_end:
+            return self._memory[CONTROL_BYTES + at : CONTROL_BYTES + at + count]
+        return self._memory[CONTROL_BYTES + at : SIZE_BYTES] + self._memory[CONTROL_BYTES : CONTROL_BYTES + count - until_end]
+
+    def close(self) -> None:
+        self._memory.close()
+
+
+def _padding(position: int) -> int:
+    """A header lies on a multiple of eight, and in one piece."""
+    aligned = -position % 8
+    until_end = CAPACITY_BYTES - (position + aligned) % CAPACITY_BYTES
+    return aligned + (until_end if until_end < _HEADER.size else 0)

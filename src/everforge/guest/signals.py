@@ -1,0 +1,63 @@
+"""Signals in the interpreter: a handler may raise into the user's code, never into ours.
+
+Between instructions, and while a result is being told, an exception out of a handler (an alarm that raises TimeoutError is the usual one) would
+hit the loop that serves the agent. So every Python-level handler is registered through a shell that lets exceptions pass only while user code runs.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import Any
+
+_set = signal.signal
+_get = signal.getsignal
+
+
+class SignalGuard:
+    def __init__(self) -> None:
+        self.armed = False
+        self._handlers: dict[int, Any] = {}
+
+    def install(self) -> None:
+        signal.signal = self.signal  # pyright: ignore[reportAttributeAccessIssue]
+        signal.getsignal = self.getsignal  # pyright: ignore[reportAttributeAccessIssue]
+        self.signal(signal.SIGINT, signal.default_int_handler)
+
+    def signal(self, signalnum: int, handler: Any, /) -> Any:
+        """Stands in for signal.signal."""
+        before = self.getsignal(signalnum)
+        if callable(handler) and not isinstance(handler, signal.Handlers):
+            _set(signalnum, self._receive)
+            self._handlers[int(signalnum)] = handler
+        else:
+            _set(signalnum, handler)
+            self._handlers.pop(int(signalnum), None)
+        return before
+
+    def getsignal(self, signalnum: int, /) -> Any:
+        found = _get(signalnum)
+        return self._handlers.get(int(signalnum), found) if found == self._receive else found
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        handler = self._handlers.get(number)
+        if handler is None:
+            return
+        if self.armed:
+            handler(number, frame)
+        elif handler is not signal.default_int_handler:
+            self._call_quietly(handler, number, frame)
+
+    def _call_quietly(self, handler: Any, number: int, frame: FrameType | None) -> None:
+        try:
+            handler(number, frame)
+        except BaseException as e:
+            name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
+            print(f"a handler of {name} raised {type(e).__name__} between instructions: {e}", file=sys.stderr)
+
+
+def in_main_thread() -> bool:
+    return threading.get_ident() == threading.main_thread().ident and os.getpid() > 0

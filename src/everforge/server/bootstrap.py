@@ -1,0 +1,77 @@
+"""The only place that knows concrete classes: puts engine, store, snapshots and images together into running machines."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from everforge.engine.base import Limits
+from everforge.engine.gvisor.engine import Gvisor
+from everforge.engine.gvisor.supply import find_or_build
+from everforge.folders import cache_folder, data_folder
+from everforge.images.build import ensure
+from everforge.images.catalogue import Catalogue
+from everforge.machines.service import Machines
+from everforge.machines.settings import MachineSettings
+from everforge.machines.steps import Steps
+from everforge.progress import Progress, Silent
+from everforge.store.snapshots import SnapshotFolder
+from everforge.store.sql.store import SqlStore
+
+from .datafolder import DataFolder
+
+
+def host_memory_mb() -> int:
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemTotal:"):
+            return int(line.split()[1]) // 1024
+    raise RuntimeError("/proc/meminfo has no MemTotal")
+
+
+async def open_machines(
+    data: Path | None = None, settings: MachineSettings | None = None, *, progress: Progress | None = None, steps: Steps | None = None
+) -> tuple[Machines, DataFolder]:
+    """Lock the data folder, find or build what is needed, take over what lives. The caller stops the machines and unlocks the folder."""
+    settings = settings or MachineSettings()
+    progress = progress or Silent()
+    folder = DataFolder((data or data_folder()).absolute())
+    folder.lock()
+    try:
+        runsc = await asyncio.to_thread(find_or_build, progress)
+        catalogue = Catalogue(cache_folder())
+        entry = await asyncio.to_thread(ensure, settings.image, catalogue, progress)
+        engine = await Gvisor.open(folder.path, runsc, catalogue.images)
+        store = await SqlStore.open(folder.database)
+        machines = Machines(
+            engine=engine,
+            store=store,
+            snapshots=SnapshotFolder(folder.snapshots),
+            images=catalogue,
+            settings=settings,
+            host_memory_mb=host_memory_mb(),
+            steps=steps,
+        )
+        await machines.start()
+        template = await machines.templates.ensure(entry, settings.disk_mb)
+        if settings.ready_sandboxes:
+            limits = Limits(memory_mb=settings.memory_mb, cpus=settings.cpus, processes=settings.processes, disk_mb=settings.disk_mb)
+            await engine.keep_ready(entry.image, folder.snapshots / template.snapshot, limits, settings.ready_sandboxes)
+    except BaseException:
+        folder.unlock()
+        raise
+    return machines, folder
+
+
+@asynccontextmanager
+async def running_machines(
+    data: Path | None = None, settings: MachineSettings | None = None, *, progress: Progress | None = None
+) -> AsyncIterator[Machines]:
+    """Machines for the length of a `with` block; they are hibernated at its end, and there again at the next."""
+    machines, folder = await open_machines(data, settings, progress=progress)
+    try:
+        yield machines
+    finally:
+        await machines.stop()
+        folder.unlock()

@@ -1,0 +1,95 @@
+"""Everything that the snapshot folder does to a disk goes through `Disk`: one place for the safe flags, and one where a test can make it fail.
+
+All of it blocks; call it from a thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import stat
+from pathlib import Path
+
+from everforge.wire.errors import DiskFull
+
+CHUNK_BYTES = 1024 * 1024  # large enough that hashing and reading, not Python, take the time
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class NotRegular(OSError):
+    """A link, a folder, a device: nothing that we have put there."""
+
+
+class Disk:
+    def make_folder(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700)
+
+    def write_file(self, path: Path, data: bytes) -> None:
+        """A new file, synced."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+
+    def sync(self, path: Path) -> None:
+        """A file's contents, or a folder's list of names."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def rename(self, old: Path, new: Path) -> None:
+        """`new` must not be there: a finished snapshot is never replaced."""
+        if os.path.lexists(new):
+            raise FileExistsError(errno.EEXIST, "there is one already", str(new))
+        old.rename(new)
+
+    def remove_tree(self, folder: Path) -> None:
+        shutil.rmtree(folder)
+
+    def sizes(self, folder: Path) -> dict[str, int]:
+        """Every name in it, with its size; raises NotRegular where one is not a plain file."""
+        sizes: dict[str, int] = {}
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                status = entry.stat(follow_symlinks=False)
+                if not stat.S_ISREG(status.st_mode):
+                    raise NotRegular(errno.EINVAL, "not a plain file", entry.name)
+                sizes[entry.name] = status.st_size
+        return sizes
+
+    def read_file(self, path: Path, size_max: int) -> bytes:
+        with open(_open_regular(path), "rb") as file:
+            data = file.read(size_max + 1)
+        if len(data) > size_max:
+            raise OSError(errno.EFBIG, f"larger than {size_max} bytes", str(path))
+        return data
+
+    def hash_file(self, path: Path) -> tuple[int, str]:
+        """Its size and SHA-256. Reading and hashing both let other threads run."""
+        digest, size = hashlib.sha256(), 0
+        buffer = bytearray(CHUNK_BYTES)
+        view = memoryview(buffer)
+        with open(_open_regular(path), "rb", buffering=0) as file:
+            while count := file.readinto(buffer):
+                digest.update(view[:count])
+                size += count
+        return size, digest.hexdigest()
+
+
+def _open_regular(path: Path) -> int:
+    # O_NONBLOCK: a pipe that someone put there must not hold us; on plain files it means nothing.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotRegular(errno.EINVAL, "not a plain file", path.name)
+    return descriptor
+
+
+def full_or_same(error: OSError, path: Path) -> Exception:
+    """DiskFull for a full disk, the error itself otherwise."""
+    return DiskFull(f"the disk under {path} is full") if error.errno in FULL else error

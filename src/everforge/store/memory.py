@@ -1,0 +1,223 @@
+"""A store that forgets when its process ends: for tests, where it outlives the service as a database outlives a killed server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from everforge.wire.errors import InvalidInput, MachineNotFound, NameTaken, WrongState
+from everforge.wire.events import Accepted, Ended, Event, Output, Position
+from everforge.wire.ids import MachineId, MachineName, SnapshotId
+
+from . import tape
+from .base import Change, MachineQuery, MachineRecord, PointRecord
+
+
+@dataclass(slots=True)
+class _Machine:
+    record: MachineRecord
+    floor: int  # no position below it will be given
+    events: list[Event] = field(default_factory=list[Event])
+    points: dict[SnapshotId, PointRecord] = field(default_factory=dict[SnapshotId, PointRecord])
+    purged: bool = False  # nobody sees it any more, but a fork's tape may begin with its own
+
+    @property
+    def next_position(self) -> int:
+        last = self.events[-1] if self.events else None
+        return max(self.floor, last.position + last.width if last else 0)
+
+
+class MemoryStore:
+    def __init__(self) -> None:
+        self._machines: dict[MachineId, _Machine] = {}
+        self._names: dict[MachineName, MachineId] = {}  # of the living
+        self._unclean = False
+        self.closed = False
+
+    async def create(self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = ()) -> Sequence[Event]:
+        if record.source is not None:
+            self._get(record.source)
+        if record.id in self._machines or (record.deleted_at is None and record.name in self._names):
+            raise NameTaken(f"there is a machine named {record.name} already")
+        tape.weigh(events)
+        machine = _Machine(record, 0 if record.source_position is None else record.source_position + 1)
+        placed, _ = tape.place(events, machine.next_position)
+        _check_instructions(machine, placed)
+        _check_points(record.id, points)
+        machine.events += placed
+        machine.points = {point.snapshot: point for point in points}
+        self._machines[record.id] = machine
+        if record.deleted_at is None:
+            self._names[record.name] = record.id
+        return placed
+
+    async def commit(self, change: Change) -> Sequence[Event]:
+        machine = self._get(change.machine)
+        tape.check_settable(change.set)
+        tape.weigh(change.events)
+        before, after = machine.record, replace(machine.record, **change.set)
+        owner = self._names.get(after.name)
+        if after.deleted_at is None and owner not in (None, after.id):
+            raise NameTaken(f"there is a machine named {after.name} already")
+        placed, _ = tape.place(change.events, machine.next_position)
+        _check_instructions(machine, placed)
+        _check_points(change.machine, change.add_points)
+        # From here on nothing fails: all of it happens, or none did.
+        if before.deleted_at is None:
+            self._names.pop(before.name, None)
+        if after.deleted_at is None:
+            self._names[after.name] = after.id
+        machine.record = after
+        machine.events += placed
+        for snapshot in change.drop_points:
+            machine.points.pop(snapshot, None)
+        machine.points.update((point.snapshot, point) for point in change.add_points)
+        return placed
+
+    async def machine(self, id: MachineId) -> MachineRecord | None:
+        machine = self._machines.get(id)
+        return machine.record if machine and not machine.purged else None
+
+    async def find(self, name: MachineName) -> MachineRecord | None:
+        id = self._names.get(name)
+        return None if id is None else self._machines[id].record
+
+    async def machines(self, query: MachineQuery) -> Sequence[MachineRecord]:
+        tape.check_limit(query.limit)
+        found = [machine.record for machine in self._machines.values() if not machine.purged and tape.matches(machine.record, query)]
+        found.sort(key=lambda record: (record.created_at, record.id), reverse=True)
+        return found[: query.limit]
+
+    async def events(self, machine: MachineId, after: Position, limit: int) -> Sequence[Event]:
+        tape.check_limit(limit)
+        cuts = (tape.cut(event, after, upto) for part, upto in reversed(self._lineage(machine)) for event in part.events)
+        return [event for event in cuts if event is not None][:limit]
+
+    async def end_position(self, machine: MachineId) -> Position:
+        return Position(self._get(machine).next_position - 1)
+
+    async def received(self, machine: MachineId, epoch: int) -> int:
+        return max((event.frame for event in self._own(machine) if event.epoch == epoch), default=0)
+
+    async def unended(self, machine: MachineId) -> Sequence[Event]:
+        own = self._own(machine)
+        ended = {event.instruction for event in own if isinstance(event, Ended)}
+        return [event for event in own if isinstance(event, Accepted) and event.instruction not in ended]
+
+    async def machines_with_unended(self) -> Sequence[MachineId]:
+        return [id for id, machine in self._machines.items() if machine.record.deleted_at is None and await self.unended(id)]
+
+    async def instruction(self, machine: MachineId, instruction: int) -> tuple[Event, Event | None] | None:
+        accepted: Event | None = None
+        ended: Event | None = None
+        for part, upto in self._lineage(machine) if machine in self._machines else []:
+            for event in part.events:
+                if upto is None or event.position <= upto:
+                    if isinstance(event, Accepted) and event.instruction == instruction:
+                        accepted = accepted or event
+                    elif isinstance(event, Ended) and event.instruction == instruction:
+                        ended = ended or event
+        return None if accepted is None else (accepted, ended)
+
+    async def outputs(self, machine: MachineId, instruction: int | None) -> int:
+        for part, upto in self._lineage(machine) if machine in self._machines else []:
+            for event in reversed(part.events):
+                kept = tape.cut(event, -1, upto) if isinstance(event, Output) and event.instruction == instruction else None
+                if isinstance(kept, Output):
+                    return kept.first_seq + kept.width
+        return 0
+
+    async def accepted_with_key(self, machine: MachineId, key: str) -> Event | None:
+        return next((event for event in self._own(machine) if isinstance(event, Accepted) and event.key == key), None)
+
+    async def points(self, machine: MachineId) -> Sequence[PointRecord]:
+        found = self._machines.get(machine)
+        points = found.points.values() if found else ()
+        return sorted(points, key=lambda point: (point.position, point.created_at, point.snapshot))
+
+    async def referenced_snapshots(self) -> frozenset[SnapshotId]:
+        living = [machine for machine in self._machines.values() if machine.record.deleted_at is None]
+        heads = {machine.record.head for machine in living if machine.record.head is not None}
+        return frozenset(heads.union(*(machine.points for machine in living)))
+
+    async def snapshot_in_use(self, snapshot: SnapshotId) -> bool:
+        return snapshot in await self.referenced_snapshots()
+
+    async def purge(self, machine: MachineId) -> None:
+        found = self._machines.get(machine)
+        if found is None:
+            return
+        if found.record.deleted_at is None:
+            raise WrongState(f"machine {machine} is not deleted: it cannot be forgotten")
+        found.purged = True
+        self._remove_purged()
+
+    async def purge_deleted(self, before: float) -> int:
+        old = [m for m in self._machines.values() if m.record.deleted_at is not None and m.record.deleted_at < before and not m.purged]
+        for machine in old:
+            machine.purged = True
+        self._remove_purged()
+        return len(old)
+
+    def _remove_purged(self) -> None:
+        """As far as no fork's tape begins with theirs; a fork that goes may let its source go."""
+        while gone := [id for id, m in self._machines.items() if m.purged and all(other.record.source != id for other in self._machines.values())]:
+            for id in gone:
+                del self._machines[id]
+
+    async def unclean_boot(self) -> bool:
+        unclean, self._unclean = self._unclean, False
+        return unclean
+
+    async def close(self) -> None:
+        self.closed = True
+
+    def power_cut(self) -> None:
+        """For tests: what the next start finds after the computer went down. (Nothing is lost here but the numbers.)"""
+        self._unclean = True
+        for machine in self._machines.values():
+            accepted = [event.instruction for event in machine.events if isinstance(event, Accepted)]
+            machine.floor = machine.next_position + tape.POSITION_JUMP
+            next_instruction = max([machine.record.next_instruction, *(number + 1 for number in accepted)]) + tape.INSTRUCTION_JUMP
+            machine.record = replace(machine.record, next_instruction=next_instruction)
+
+    def _get(self, id: MachineId) -> _Machine:
+        machine = self._machines.get(id)
+        if machine is None or machine.purged:
+            raise MachineNotFound(f"there is no machine {id}")
+        return machine
+
+    def _own(self, id: MachineId) -> list[Event]:
+        machine = self._machines.get(id)
+        return machine.events if machine else []
+
+    def _lineage(self, id: MachineId) -> list[tuple[_Machine, int | None]]:
+        """The machine and those its tape begins with, youngest first, each with the last position that is shared."""
+        machine = self._get(id)
+        lineage: list[tuple[_Machine, int | None]] = [(machine, None)]
+        upto: int | None = None
+        while machine.record.source is not None and machine.record.source_position is not None:
+            upto = machine.record.source_position if upto is None else min(upto, machine.record.source_position)
+            machine = self._machines[machine.record.source]
+            lineage.append((machine, upto))
+        return lineage
+
+
+def _check_instructions(machine: _Machine, placed: Sequence[Event]) -> None:
+    """Each is accepted once and ends once."""
+    accepted = {event.instruction for event in machine.events if isinstance(event, Accepted)}
+    ended = {event.instruction for event in machine.events if isinstance(event, Ended)}
+    for event in placed:
+        if isinstance(event, Accepted):
+            if event.instruction in accepted - ended:
+                raise WrongState("an instruction of that number was accepted already")
+            accepted.add(event.instruction)
+        elif isinstance(event, Ended):
+            if event.instruction in ended:
+                raise WrongState(f"instruction {event.instruction} of machine {machine.record.id} has ended already")
+            ended.add(event.instruction)
+
+
+def _check_points(machine: MachineId, points: Sequence[PointRecord]) -> None:
+    if any(point.machine != machine for point in points):
+        raise InvalidInput(f"a point of another machine cannot be added to {machine}")

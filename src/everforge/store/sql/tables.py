@@ -1,0 +1,134 @@
+"""The one model of the database, for SQLite and PostgreSQL. Portable types only; JSON is ASCII text, which survives NUL and lone surrogates.
+
+How it changes over time lies in `migrations/`; a test holds the two against each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()
+_REAL: sa.types.TypeEngine[float] = sa.Double()
+
+
+def _index(name: str, *columns: sa.Column[Any], where: str, unique: bool = False) -> None:
+    """An index of those rows only."""
+    sa.Index(name, *columns, unique=unique, sqlite_where=sa.text(where), postgresql_where=sa.text(where))
+
+
+machines = sa.Table(
+    "machines",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("account", sa.Text, nullable=False),
+    sa.Column("created_at", _REAL, nullable=False),
+    sa.Column("last_used_at", _REAL, nullable=False),
+    sa.Column("residence", sa.Text, nullable=False),
+    sa.Column("engine", sa.Text, nullable=False),
+    sa.Column("image", sa.Text, nullable=False),
+    sa.Column("memory_mb", sa.BigInteger, nullable=False),
+    sa.Column("cpus", _REAL, nullable=False),
+    sa.Column("disk_mb", sa.BigInteger, nullable=False),
+    sa.Column("processes", sa.BigInteger, nullable=False),
+    sa.Column("idle_seconds", _REAL, nullable=False),
+    sa.Column("history", sa.Text, nullable=False),
+    sa.Column("durability", sa.Text, nullable=False),
+    sa.Column("tags", sa.Text, nullable=False),  # JSON; `machine_tags` is only the index of it
+    sa.Column("metadata", sa.Text, nullable=False),  # JSON
+    sa.Column("env", sa.Text, nullable=False),  # JSON
+    sa.Column("sandbox", sa.Text),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("head", sa.Text),
+    sa.Column("next_instruction", sa.BigInteger, nullable=False),
+    sa.Column("unsaved_from", sa.BigInteger, nullable=False),
+    sa.Column("error", sa.Text),
+    sa.Column("failed_wakes", sa.BigInteger, nullable=False),
+    sa.Column("notice", sa.Text),
+    sa.Column("source", sa.Text),
+    sa.Column("source_position", sa.BigInteger),
+    sa.Column("deleted_at", _REAL),
+    # Below: the store's own, not in MachineRecord.
+    sa.Column("position_floor", sa.BigInteger, nullable=False, server_default="0"),  # no position under it is given any more
+    sa.Column("purged_at", _REAL),  # set: nobody sees it any more, and its tape stays only as long as that of a fork begins with it
+)
+
+_index("machines_by_name", machines.c.name, where="deleted_at IS NULL", unique=True)
+sa.Index("machines_by_time", machines.c.created_at, machines.c.id)
+sa.Index("machines_by_account", machines.c.account, machines.c.created_at, machines.c.id)
+sa.Index("machines_by_residence", machines.c.residence, machines.c.created_at, machines.c.id)
+_index("machines_by_source", machines.c.source, where="source IS NOT NULL")
+_index("machines_by_head", machines.c.head, where="head IS NOT NULL")
+_index("machines_by_deletion", machines.c.deleted_at, where="deleted_at IS NOT NULL")
+_index("machines_by_purge", machines.c.purged_at, where="purged_at IS NOT NULL")
+
+machine_tags = sa.Table(
+    "machine_tags",
+    metadata,
+    sa.Column("machine", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+    # Copies of what never changes, so that a page of one tag's machines is one walk along an index.
+    sa.Column("account", sa.Text, nullable=False),
+    sa.Column("created_at", _REAL, nullable=False),
+    sqlite_with_rowid=False,
+)
+sa.Index("machine_tags_by_value", machine_tags.c.key, machine_tags.c.value, machine_tags.c.created_at, machine_tags.c.machine)
+sa.Index(
+    "machine_tags_by_account", machine_tags.c.account, machine_tags.c.key, machine_tags.c.value, machine_tags.c.created_at, machine_tags.c.machine
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("machine", sa.Text, primary_key=True),
+    sa.Column("position", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("width", sa.BigInteger, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("instruction", sa.BigInteger),
+    sa.Column("key", sa.Text),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("frame", sa.BigInteger, nullable=False),
+    sa.Column("time", _REAL, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    sqlite_with_rowid=False,  # the tape lies in the order it is read in
+)
+# Ends with the position: the last output of an instruction is one step down the tree.
+sa.Index("events_by_instruction", events.c.machine, events.c.instruction, events.c.kind, events.c.position)
+_index("events_by_frame", events.c.machine, events.c.epoch, events.c.frame, where="frame > 0")
+_index("events_by_key", events.c.machine, events.c.key, where="key IS NOT NULL")
+
+# Accepted and not ended. It could be had from `events`, but only by looking at every instruction that a machine ever had.
+unended = sa.Table(
+    "unended",
+    metadata,
+    sa.Column("machine", sa.Text, primary_key=True),
+    sa.Column("instruction", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("position", sa.BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+points = sa.Table(
+    "points",
+    metadata,
+    sa.Column("machine", sa.Text, primary_key=True),
+    sa.Column("snapshot", sa.Text, primary_key=True),
+    sa.Column("position", sa.BigInteger, nullable=False),
+    sa.Column("instruction", sa.BigInteger),
+    sa.Column("created_at", _REAL, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("name", sa.Text),
+    sa.Column("size_bytes", sa.BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+sa.Index("points_by_snapshot", points.c.snapshot)
+
+runs = sa.Table(
+    "runs",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),  # always 1: the last run
+    sa.Column("boot", sa.Text, nullable=False),  # the kernel's boot id: another one means that the computer was down
+    sa.Column("clean", sa.Boolean, nullable=False),
+)

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from everforge.store.base import Store
+from everforge.store.memory import MemoryStore
+from everforge.store.sql.store import SqlStore
+
+from .store_suite import StoreSuite
+
+
+class TestMemoryStore(StoreSuite):
+    @pytest.fixture
+    async def store(self) -> Store:
+        return MemoryStore()
+
+
+class TestSqlStore(StoreSuite):
+    @pytest.fixture
+    async def store(self, tmp_path: Path) -> AsyncIterator[Store]:
+        store = await SqlStore.open(tmp_path / "store.db")
+        yield store
+        await store.close()

@@ -1,0 +1,121 @@
+"""Real images: the same lock gives the same digest anywhere, and what is in one works."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from everforge.folders import cache_folder
+from everforge.images.build import ensure
+from everforge.images.catalogue import Catalogue, CataloguedImage
+from everforge.images.command import run_inside
+from everforge.progress import Silent
+
+ORDINARY_UID = 12345
+
+
+@pytest.fixture(scope="module")
+def minimal() -> CataloguedImage:
+    return ensure("minimal", Catalogue(cache_folder()), Silent())
+
+
+@pytest.fixture(scope="module")
+def default() -> CataloguedImage:
+    return ensure("default", Catalogue(cache_folder()), Silent())
+
+
+@pytest.mark.slow
+def test_building_again_elsewhere_gives_the_same_digest(minimal: CataloguedImage, tmp_path: Path) -> None:
+    os.symlink(cache_folder() / "debs", tmp_path / "debs")
+    again = ensure("minimal", Catalogue(tmp_path), Silent())
+    assert again.base == minimal.base
+    assert again.digest == minimal.digest
+    Catalogue(tmp_path).scrub(again.digest)
+
+
+@pytest.mark.slow
+@pytest.mark.root
+def test_an_ordinary_user_builds_the_same_image(minimal: CataloguedImage, tmp_path_factory: pytest.TempPathFactory) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    python, folder = "/usr/bin/python3", Path(f"/tmp/everforge-ordinary-{os.getpid()}")
+    if subprocess.run([python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]).returncode:
+        pytest.skip("the system's Python is too old, and ours may be out of the user's reach")
+    folder.mkdir(mode=0o755)
+    try:
+        import everforge
+
+        shutil.copytree(Path(everforge.__file__).parent, folder / "src/everforge", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(cache_folder() / "debs", folder / "cache/debs")
+        shutil.copy(Path(sys.executable).with_name("uv"), folder / "uv")
+        for path in [folder, *folder.rglob("*")]:
+            os.chown(path, ORDINARY_UID, ORDINARY_UID)
+        program = "from pathlib import Path; import os, sys; os.umask(0o077)\n"
+        program += (
+            "from everforge.images.build import ensure; from everforge.images.catalogue import Catalogue; from everforge.progress import Silent\n"
+        )
+        program += "print(ensure('minimal', Catalogue(Path('cache')), Silent()).digest)"
+        env = {**os.environ, "PATH": f"{folder}:/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(folder / "src"), "XDG_CACHE_HOME": str(folder)}
+        done = subprocess.run(
+            [python, "-c", program],
+            cwd=folder,
+            env=env,
+            user=ORDINARY_UID,
+            group=ORDINARY_UID,
+            extra_groups=[],
+            capture_output=True,
+            text=True,
+            timeout=250,
+        )
+        assert (done.returncode, done.stdout.strip()) == (0, minimal.digest), done.stderr
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_a_second_look_for_a_built_image_costs_nothing(minimal: CataloguedImage) -> None:
+    class Refusing(Silent):
+        def step(self, text: str) -> None:
+            raise AssertionError(f"nothing was to be done, but: {text}")
+
+    assert ensure("minimal", Catalogue(cache_folder()), Refusing()) == minimal
+
+
+@pytest.mark.parametrize("recipe", ["minimal", "default"])
+def test_an_image_has_its_user_its_folders_and_no_way_to_other_rights(recipe: str, request: pytest.FixtureRequest) -> None:
+    root: Path = request.getfixturevalue(recipe).root
+    passwd = (root / "etc/passwd").read_text()
+    assert passwd.splitlines()[0].startswith("root:x:0:0:")
+    assert "user:x:1000:1000:user:/home/user:/bin/bash\n" in passwd
+    for shared in ("tmp", "var/tmp", "home"):
+        assert (root / shared).stat().st_mode & 0o7777 == 0o1777
+        assert list((root / shared).iterdir()) == []
+    for empty in ("dev", "proc", "sys"):
+        assert list((root / empty).iterdir()) == []
+    assert not (root / "etc/resolv.conf").exists()
+    assert not [path for path in root.rglob("*") if not path.is_symlink() and path.stat().st_mode & 0o6000]
+    assert list((root / "usr/lib/everforge/_everforge/wire/__pycache__").glob("frames.*.pyc"))
+
+
+def test_the_default_image_holds_what_it_promises(default: CataloguedImage) -> None:
+    modules = (
+        "IPython, numpy, pandas, matplotlib.pyplot, requests, scipy.stats, PIL.Image, openpyxl, lxml.html, bs4, plotly.express, sqlite3, ssl, pip"
+    )
+    # -B, for a test must not write into an image. The font list is there: matplotlib would otherwise say that it makes one.
+    program = f"import {modules}; import sys; print(sys.version_info[:2], requests.certs.where() != '', ssl.get_default_verify_paths().cafile)"
+    told = run_inside(default.root, ["/usr/bin/python3", "-B", "-W", "error::UserWarning", "-c", program], "try the image", env=default.env)
+    assert told == "(3, 13) True /usr/lib/ssl/cert.pem\n"
+    tools = "awk bash bzip2 curl diff file find git grep gzip jq less make nano patch pip ps python rg sed sqlite3 tar tree unzip wget which xz zip"
+    shell = f"for tool in {tools} editor pager; do command -v $tool >/dev/null || echo $tool; done"
+    assert run_inside(default.root, ["/bin/bash", "-c", shell], "try the image", env=default.env) == ""
+    Catalogue(cache_folder()).check(default)
+
+
+def test_commands_of_python_packages_name_the_images_python(minimal: CataloguedImage) -> None:
+    scripts = sorted((minimal.root / "usr/local/bin").iterdir())
+    assert {"ipython", "pip", "pip3.13"} <= {script.name for script in scripts}
+    assert {script.read_text().splitlines()[0] for script in scripts} == {"#!/usr/bin/python3"}

@@ -1,0 +1,78 @@
+"""The documents tell the truth: links lead somewhere, commands and targets exist, examples are what is run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from everforge.images.recipe import load_recipe
+
+REPO = Path(__file__).parents[2]
+DOCUMENTS = [*sorted(REPO.glob("*.md")), *sorted((REPO / "docs").rglob("*.md"))]
+README_LINES_MAX = 150
+
+
+def blocks(document: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_the_readme_is_short_and_begins_with_the_two_commands() -> None:
+    text = (REPO / "README.md").read_text()
+    assert len(text.splitlines()) < README_LINES_MAX
+    assert [line.split("#")[0].strip() for line in blocks(REPO / "README.md", "sh")[0].splitlines()] == ["make run", "make test"]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_leads_somewhere(document: Path) -> None:
+    targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text()) if "://" not in target]
+    assert [target for target in targets if target and not (document.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_make_target_named_exists(document: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (REPO / "Makefile").read_text(), re.MULTILINE))
+    named = re.findall(r"`make ([a-z-]+)", document.read_text()) + [
+        word for block in blocks(document, "sh") for word in re.findall(r"^make ([a-z-]+)", block, re.M)
+    ]
+    assert set(named) <= targets
+
+
+def test_every_command_named_exists() -> None:
+    named = {words for document in DOCUMENTS for words in re.findall(r"everforge ((?:image )?[a-z]+)(?=[ `\n])", document.read_text())}
+    known = {"setup", "doctor", "image", "image build", "image list", "image lock", "image delete"}
+    assert {words for words in named if words.split()[0] in ("setup", "doctor", "image", "machine", "serve", "template")} <= known
+    for words in sorted(known):
+        done = subprocess.run([sys.executable, "-m", "everforge", *words.split(), "--help"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, words
+
+
+def test_the_readmes_example_is_part_of_the_one_that_is_run() -> None:
+    def code(text: str) -> list[str]:
+        return [line.split("  #")[0].strip() for line in text.splitlines() if line.strip()]
+
+    whole = code((REPO / "examples/first_machine.py").read_text())
+    [example] = blocks(REPO / "README.md", "python")
+    assert [line for line in code(example) if line not in whole] == []
+
+
+def test_the_recipe_shown_is_a_recipe(tmp_path: Path) -> None:
+    [text] = blocks(REPO / "docs/images.md", "toml")
+    (tmp_path / "mine.toml").write_text(text)
+    assert "polars" in load_recipe(str(tmp_path / "mine.toml")).wheels
+
+
+def test_decisions_are_numbered_and_short() -> None:
+    records = sorted((REPO / "docs/decisions").glob("*.md"))
+    assert [int(record.name[:4]) for record in records] == list(range(1, len(records) + 1))
+    assert all(len(record.read_text().splitlines()) <= 30 for record in records)
+
+
+def test_the_makefile_lists_every_target() -> None:
+    text = (REPO / "Makefile").read_text()
+    [phony] = re.findall(r"^\.PHONY: (.*)$", text, re.MULTILINE)
+    listed = subprocess.run(["make", "--no-print-directory", "-C", str(REPO)], capture_output=True, text=True).stdout
+    assert sorted(re.findall(r"^  make ([a-z-]+)", listed, re.MULTILINE)) == sorted(phony.split())

@@ -1,0 +1,80 @@
+"""The command as people and scripts meet it: exit codes, one sentence on stderr, results on stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from everforge import __version__
+
+
+def everforge(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "everforge", *words]
+    return subprocess.run(argv, env={**os.environ, **env}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+
+
+def test_version_is_one_line() -> None:
+    done = everforge("--version")
+    assert (done.returncode, done.stdout) == (0, f"everforge {__version__}\n")
+
+
+@pytest.mark.parametrize("words", [["setup"], ["doctor"], ["image", "build"], ["image", "list"], ["image", "lock"], ["image", "delete"]])
+def test_every_command_has_help_with_an_example(words: list[str]) -> None:
+    done = everforge(*words, "--help")
+    assert done.returncode == 0
+    assert f"Example: everforge {' '.join(words)}" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["nonesuch"], ["image", "bild"], ["doctor", "--nonesuch"], ["image", "delete"]])
+def test_wrong_usage_is_exit_code_2(words: list[str]) -> None:
+    done = everforge(*words)
+    assert done.returncode == 2
+    assert done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["image", "build", "nonesuch"], "default, minimal"),
+        (["image", "build", "../etc"], "cannot name a recipe"),
+        (["image", "delete", "nonesuch"], "everforge image list"),
+        (["image", "lock", "nonesuch.toml"], "no readable recipe"),
+    ],
+)
+def test_a_refusal_is_one_sentence_on_stderr_and_exit_code_3(tmp_path: Path, words: list[str], told: str) -> None:
+    done = everforge(*words, EVERFORGE_CACHE=str(tmp_path))
+    assert done.returncode == 3
+    assert done.stdout == ""
+    assert done.stderr.startswith("everforge: ")
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_empty_catalogue_lists_nothing_and_says_what_to_do(tmp_path: Path) -> None:
+    assert "everforge image build" in everforge("image", "list", EVERFORGE_CACHE=str(tmp_path)).stdout
+    assert json.loads(everforge("image", "list", "--json", EVERFORGE_CACHE=str(tmp_path)).stdout) == []
+
+
+def test_doctor_says_what_is_missing_and_how_to_get_it(tmp_path: Path) -> None:
+    done = everforge("doctor", "--json", EVERFORGE_CACHE=str(tmp_path), EVERFORGE_RUNSC=str(tmp_path / "nothing"))
+    told = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert told["machines_can_run"] is False
+    rows = {row["name"]: row for row in told["checks"]}
+    assert rows["runsc"]["status"] == "fail"
+    assert rows["image default"]["fix"] == "Run `everforge image build default`."
+    assert rows["python"]["status"] == "ok"
+    assert all(row["fix"] for row in rows.values() if row["status"] != "ok")
+
+
+@pytest.mark.gvisor
+def test_doctor_is_content_after_setup() -> None:
+    done = everforge("doctor")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.endswith("Machines can run here.\n")
+    assert "\x1b" not in done.stdout
