@@ -32,7 +32,6 @@ HANG_UP_SECONDS_MAX = 0.5  # between the end of the interpreter's channel and it
 STARTS_MAX = 2  # tries in a row before an instruction is told that no interpreter can be had
 EXIT_HOST_GONE = 0
 EXIT_LINK_GARBAGE = 65
-ORDERS_SIGNAL = signal.SIGRTMAX - 3
 NEW_INTERPRETER = "a new interpreter began: variables, imports and threads of the one before are gone, files are not"
 
 
@@ -239,9 +238,9 @@ class Agent:
         """What has come from it; True when that was anything."""
         try:
             heard, is_open = worker.hear()
-            said = self._listen(worker)  # after the frames are out: what was printed before one of them is in the ring
             for frame in heard:
                 self._take(worker, frame)
+            said = self._listen(worker)
         except ProtocolError as e:
             self._condemn(worker, f"it broke the protocol with the agent ({e.message})")
             return False
@@ -249,9 +248,9 @@ class Agent:
             self._hung_up_at = time.monotonic()  # most likely it is just dying, and its exit status will say how
         return said or bool(heard)
 
-    def _listen(self, worker: Worker) -> bool:
+    def _listen(self, worker: Worker, upto: int | None = None) -> bool:
         """What it has printed."""
-        said = worker.ring.read()
+        said = worker.ring.read(upto)
         for one in said:
             origin = one.origin if self.last is not None and 0 <= one.origin <= self.last else None
             self.outlet.take(one, origin)
@@ -259,12 +258,13 @@ class Agent:
 
     def _look(self, worker: Worker) -> None:
         """After a poke the ring is looked at every few milliseconds, until a look finds nothing."""
-        if self._hear(worker) or not worker.ring.awake:
-            worker.ring.wake()
-        else:
+        found = self._hear(worker)
+        if self.worker is not worker:
+            return  # what it said was its end
+        if not found:
             worker.ring.doze()
-            if self.worker is worker and not worker.ring.empty:
-                worker.ring.wake()
+        if found or not worker.ring.empty:
+            worker.ring.wake()
 
     def _condemn(self, worker: Worker, cause: str) -> None:
         """Nothing it says counts any more. Its end is told when it is dead."""
@@ -276,9 +276,9 @@ class Agent:
         if frame.kind == channel.POKE:
             worker.ring.wake()
         elif frame.kind == channel.END:
-            self._take_end(frame.body)
+            self._take_end(self._in_place(worker, frame))
         elif frame.kind == channel.DISPLAY:
-            self._take_display(frame.body)
+            self._take_display(self._in_place(worker, frame))
         elif frame.kind == channel.READY:
             worker.ready = True
             self._failed_starts = 0
@@ -286,6 +286,13 @@ class Agent:
             self._thawed()
         else:
             raise ProtocolError(f"there is no frame of kind {frame.kind}")
+
+    def _in_place(self, worker: Worker, frame: Frame) -> bytes:
+        """Tells what was printed before the frame, and gives its body."""
+        if len(frame.body) < channel.POSITION.size:
+            raise ProtocolError("a frame has no position")
+        self._listen(worker, channel.POSITION.unpack_from(frame.body)[0])
+        return frame.body[channel.POSITION.size :]
 
     def _take_end(self, body: bytes) -> None:
         end = decode_from_guest(End.kind, body)
@@ -325,10 +332,7 @@ class Agent:
 
     def _bury(self, worker: Worker, status: int | None) -> None:
         """The interpreter is dead (or as good as): everything it said is told first, then its end, then there is a new one."""
-        if status is not None:
-            self._hear_last_words(worker)
-            if self.worker is not worker:
-                return  # its last words were such that it has been buried already
+        self._hear_last_words(worker, status is not None)
         cause = self._cause_of_death or (describe_exit(status) if status is not None else "it was killed")
         self._cause_of_death = None
         started = worker.ready
@@ -344,15 +348,16 @@ class Agent:
         else:
             self._after_failed_start(cause)
 
-    def _hear_last_words(self, worker: Worker) -> None:
+    def _hear_last_words(self, worker: Worker, trusted: bool) -> None:
+        """What it printed counts in any case; its frames only if nothing was wrong with them."""
         try:
-            while not self.link.full:
+            while trusted and not self.link.full:
                 heard, is_open = worker.hear()
-                self._listen(worker)
                 for frame in heard:
                     self._take(worker, frame)
                 if not heard or not is_open:
-                    return
+                    break
+            self._listen(worker)
         except ProtocolError:
             return
 
@@ -400,7 +405,7 @@ class Agent:
         if self.reseeding is None:
             self.link.send(Thawed(drift_ns))
         elif self.running is not None and self.worker is not None:
-            processes.send_signal(self.worker.pid, ORDERS_SIGNAL)
+            processes.send_signal(self.worker.pid, channel.ORDERS_SIGNAL)
         self._children_ended = True  # some may have ended while we stood still
 
     def _thawed(self) -> None:

@@ -44,13 +44,14 @@ class LineBuffer:
         pieces = self.flush() if origin != self._origin else []
         self._origin = origin
         self.last_fed = now
+        long = len(self._held) + len(text) > self.line_bytes_max // 4  # only then can a line be too long, whatever its characters
         *lines, rest = text.split("\n")
         if lines:
             lines[0] = self._held + lines[0]
             self._held = rest
         else:
             self._held += rest
-        if len(text) + len(self._held) > self.line_bytes_max // 4:  # only then can a line be too long, whatever its characters
+        if long:
             return pieces + self._cut(lines)
         if lines:
             pieces.append(Piece(self.stream, lines, False, origin))

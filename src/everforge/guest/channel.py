@@ -7,6 +7,8 @@ numbered, so that a packet whose sending was interrupted *after* the kernel took
 from __future__ import annotations
 
 import os
+import select
+import signal
 import struct
 import threading
 from collections import deque
@@ -15,6 +17,7 @@ from typing import NamedTuple
 from ..wire.errors import ProtocolError
 
 HEADER = struct.Struct(">BBQ")  # kind, flags, number
+POSITION = struct.Struct(">Q")  # of the output ring, before the body of a display and an end
 MORE = 0x01
 PACKET_BYTES_MAX = 32_768  # well under a Unix socket's send buffer, in gVisor too
 ROOM = PACKET_BYTES_MAX - HEADER.size
@@ -29,6 +32,11 @@ RESEEDED = 5
 RUN = 33
 SETUP = 34
 ENTROPY = 35
+
+EXIT_CHANNEL_LOST = 71  # the interpreter's exit status when it can no longer be heard
+ORDERS_SIGNAL = signal.SIGRTMAX - 3  # "look at your channel now", for an interpreter in the middle of an instruction
+
+_write = os.write  # the user's os.write is wrapped
 
 NO_ORIGIN = -1
 STREAMS = ("stdout", "stderr")
@@ -102,7 +110,8 @@ class ChildEnd:
     def send(self, kind: int, body: bytes) -> None:
         with self._lock:
             packets = pack(kind, body, self._number + 1)
-            self._number += len(packets)
+            count = len(packets)
+            self._number += count  # between this line and the next no handler can come
             self._waiting.extend(packets)
             self.pump()
 
@@ -110,8 +119,10 @@ class ChildEnd:
         """Sends what waits. A packet leaves the queue after the kernel has it: an interrupted send is repeated, never forgotten."""
         with self._lock:
             while self._waiting:
-                os.write(self._fd, self._waiting[0])
-                self._waiting.popleft()
+                packet = self._waiting[0]
+                _write(self._fd, packet)
+                if self._waiting and self._waiting[0] is packet:  # a handler that printed may have sent it for us
+                    self._waiting.popleft()
 
     def receive(self) -> Frame | None:
         """The next frame; None when the agent is gone."""
@@ -122,3 +133,7 @@ class ChildEnd:
             frame = self._unpacker.add(packet)
             if frame is not None:
                 return frame
+
+    def receive_now(self) -> Frame | None:
+        """The next frame if it is there already."""
+        return self.receive() if select.select([self._fd], [], [], 0)[0] else None

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
-import signal
 import sys
 import threading
 from typing import Any
 
 from . import channel as wire
 from . import entropy, keyboard, results, ring
-from .channel import ChildEnd, Frame
+from .channel import ORDERS_SIGNAL, ChildEnd, Frame
 from .execution import Execution
 from .limits import GuestLimits
 from .results import Rendered
 from .shell import make_shell
 from .signals import SignalGuard
 from .streams import OutStream, Spool, order_descriptor_writes
-
-ORDERS_SIGNAL = signal.SIGRTMAX - 3  # "look at your channel now": entropy for an interpreter that is in the middle of an instruction
-EXIT_CHANNEL_LOST = 71
 
 _exit = os._exit
 
@@ -46,6 +43,7 @@ class Interpreter:
         order_descriptor_writes(self.spool)
         self._mark_threads()
         self.guard.install()
+        self.guard.install_own(ORDERS_SIGNAL, self._obey_in_between)
         self.shell = make_shell(self._display)
         self.execution = Execution(self.shell)
         self._attempt(-1, "1+1")  # the first run of everything is slower than the second
@@ -66,7 +64,7 @@ class Interpreter:
                     _exit(0)
                 self.obey(frame)
             except OSError:
-                _exit(EXIT_CHANNEL_LOST)
+                _exit(wire.EXIT_CHANNEL_LOST)
             except BaseException as e:
                 print(f"between instructions: {type(e).__name__}: {e}", file=self.streams[1])
 
@@ -79,6 +77,12 @@ class Interpreter:
         elif frame.kind == wire.ENTROPY:
             entropy.reseed(frame.body)
             self.channel.send(wire.RESEEDED, b"")
+
+    def _obey_in_between(self) -> None:
+        """In the middle of an instruction the agent gives no orders but entropy, and says so by a signal."""
+        while self._number is not None and (frame := self.channel.receive_now()) is not None:
+            if frame.kind != wire.RUN:
+                self.obey(frame)
 
     def _set_up(self, order: dict[str, Any]) -> None:
         os.environ.update(order["env"])
@@ -94,8 +98,7 @@ class Interpreter:
         if not self.channel.ours:
             _leave_fork()
         self._number = None
-        self.spool.drain_pipes()
-        self.channel.send(wire.END, body)
+        self.spool.send(wire.END, body)
         # What the next instruction needs is done while the agent passes the end on.
         self._restore_streams()
         self.execution.tidy(number)
@@ -104,6 +107,7 @@ class Interpreter:
         """The instruction's end, encoded."""
         try:
             try:
+                self.guard.interrupted = False
                 self.guard.armed = True
                 rendered = self.execution.run(number, code)
             finally:
@@ -125,7 +129,7 @@ class Interpreter:
         sys.last_type, sys.last_value, sys.last_traceback = type(error), error, results.user_part(error.__traceback__)
         if sys.version_info >= (3, 12):
             sys.last_exc = error
-        end = "interrupted" if isinstance(error, KeyboardInterrupt) else "error"
+        end = "interrupted" if self.guard.interrupted or isinstance(error, KeyboardInterrupt) else "error"
         told: dict[str, Any] = {"instruction": number, "end": end, "runtime_us": self.execution.runtime_us}
         told |= {"error_name": failure.name, "error_message": failure.message, "traceback": failure.traceback}
         if self.execution.rendering:
@@ -154,8 +158,7 @@ class Interpreter:
         if len(body) > self.limits.display_bytes_max:
             print(f"a display of {len(body)} bytes was left out: over the limit of {self.limits.display_bytes_max}", file=sys.stderr)
             return
-        self.spool.drain_pipes()
-        self.channel.send(wire.DISPLAY, body)
+        self.spool.send(wire.DISPLAY, body)
 
     def _origin(self) -> int:
         """The instruction that started the thread which writes now."""
@@ -189,6 +192,9 @@ def _leave_fork(error: BaseException | None = None) -> None:
     elif error is not None:
         print(results.describe(error).traceback, file=sys.stderr)
         code = 1
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
     _exit(code if isinstance(code, int) else int(code is not None))
 
 

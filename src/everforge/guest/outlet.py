@@ -17,6 +17,7 @@ from .processes import FIRST_PRIVATE_FD
 from .ring import MAIN_THREAD, Said
 
 READ_BYTES_MAX = 65_536
+MID_PRINT_SECONDS = 0.001
 THREADS_MAX = 256  # with an unfinished line each
 STREAMS: tuple[Stream, Stream] = ("stdout", "stderr")
 
@@ -83,6 +84,8 @@ class Outlet:
     def read(self, waiting: list[int]) -> None:
         """As much as was noted, and nothing written later."""
         for index, count in enumerate(waiting):
+            if count and self._is_mid_print(index):
+                continue
             while count > 0 and not self._link.full:
                 try:
                     data = os.read(self._read_fds[index], min(count, READ_BYTES_MAX))
@@ -90,6 +93,11 @@ class Outlet:
                     break
                 count -= len(data)
                 self._feed(index, MAIN_THREAD, None, data, True)
+
+    def _is_mid_print(self, stream: int) -> bool:
+        """print() writes its text and its newline apart: between the two, a subprocess's line must wait a moment."""
+        buffer = self._buffers.get((stream, MAIN_THREAD))
+        return buffer is not None and buffer.holds and time.monotonic() - buffer.last_fed < MID_PRINT_SECONDS
 
     def take(self, said: Said, origin: int | None) -> None:
         """What the interpreter printed."""

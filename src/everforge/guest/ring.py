@@ -23,10 +23,8 @@ CONTROL_BYTES = 64
 SIZE_BYTES = CONTROL_BYTES + CAPACITY_BYTES
 MAIN_THREAD = 0
 
-_U64 = struct.Struct("@Q")
-_U32 = struct.Struct("@I")
 _HEADER = struct.Struct("@IIQq")  # length, stream, thread, origin
-_WRITTEN, _READ, _AWAKE = 0, 8, 16  # where the three counters lie
+_WRITTEN, _READ, _AWAKE = 0, 1, 2  # which of the control words
 
 
 class Said(NamedTuple):
@@ -42,11 +40,26 @@ def create() -> int:
     return fd
 
 
-class Writer:
-    """Callers hold a lock of their own."""
+class Shared:
+    """The mapped memory, also as words: a word is stored and loaded in one go (struct would clear it first)."""
 
     def __init__(self, fd: int) -> None:
         self._memory = mmap.mmap(fd, SIZE_BYTES)
+        self._view = memoryview(self._memory)
+        self._words = self._view[:CONTROL_BYTES].cast("Q")
+        self._lengths = self._view.cast("I")
+
+    def close(self) -> None:
+        for view in (self._words, self._lengths, self._view):
+            view.release()
+        self._memory.close()
+
+
+class Writer(Shared):
+    """Callers hold a lock of their own."""
+
+    def __init__(self, fd: int) -> None:
+        super().__init__(fd)
         self._written = 0
         self._segment: tuple[int, int, int] | None = None
         self._header_at = 0
@@ -55,35 +68,46 @@ class Writer:
     @property
     def reader_awake(self) -> bool:
         """False also when the ring is filling up: then a poke does no harm."""
-        return bool(self._memory[_AWAKE]) and self._written - _U64.unpack_from(self._memory, _READ)[0] < CAPACITY_BYTES // 2
+        return bool(self._words[_AWAKE]) and self._written - self._words[_READ] < CAPACITY_BYTES // 2
+
+    @property
+    def position(self) -> int:
+        return self._written
 
     def write(self, segment: tuple[int, int, int], data: bytes) -> int:
-        """Takes as much as there is room for now, and says how much; `segment` is stream, thread and origin."""
-        head = 0
+        """Takes as much as there is room for now, and says how much; `segment` is stream, thread and origin.
+
+        A signal's handler may raise, or print, after any call that is made here: so our own numbers change in straight lines without calls.
+        """
         if segment != self._segment or self._length >= SEGMENT_BYTES_MAX:
-            head = _HEADER.size + _padding(self._written)
-        room = CAPACITY_BYTES - (self._written - _U64.unpack_from(self._memory, _READ)[0]) - head
-        if room <= 0:
-            return 0
-        if head:
+            if self._room() <= 3 * _HEADER.size:  # padding and header
+                return 0
             self._open(segment)
-        count = min(len(data), room, SEGMENT_BYTES_MAX - self._length)
-        self._copy(data if count == len(data) else data[:count])
+        count = min(len(data), self._room(), SEGMENT_BYTES_MAX - self._length)
+        at = self._written
+        self._copy(at, data if count == len(data) else data[:count])
+        if at != self._written:
+            return 0  # a handler has printed meanwhile, over our bytes: once more
         self._length += count
         self._written += count
-        _U32.pack_into(self._memory, self._header_at, self._length)
-        _U64.pack_into(self._memory, _WRITTEN, self._written)
+        self._lengths[self._header_at // 4] = self._length
+        self._words[_WRITTEN] = self._written
         return count
 
-    def _open(self, segment: tuple[int, int, int]) -> None:
-        self._written += _padding(self._written)
-        self._header_at = CONTROL_BYTES + self._written % CAPACITY_BYTES
-        _HEADER.pack_into(self._memory, self._header_at, 0, *segment)
-        self._written += _HEADER.size
-        self._segment, self._length = segment, 0
+    def _room(self) -> int:
+        return CAPACITY_BYTES - (self._written - self._words[_READ])
 
-    def _copy(self, data: bytes) -> None:
-        at = self._written % CAPACITY_BYTES
+    def _open(self, segment: tuple[int, int, int]) -> None:
+        at = self._written + _padding(self._written)
+        header_at = CONTROL_BYTES + at % CAPACITY_BYTES
+        _HEADER.pack_into(self._memory, header_at, 0, *segment)
+        self._header_at = header_at
+        self._written = at + _HEADER.size
+        self._segment = segment
+        self._length = 0
+
+    def _copy(self, position: int, data: bytes) -> None:
+        at = position % CAPACITY_BYTES
         until_end = CAPACITY_BYTES - at
         if len(data) <= until_end:
             self._memory[CONTROL_BYTES + at : CONTROL_BYTES + at + len(data)] = data
@@ -92,9 +116,9 @@ class Writer:
             self._memory[CONTROL_BYTES : CONTROL_BYTES + len(data) - until_end] = data[until_end:]
 
 
-class Reader:
+class Reader(Shared):
     def __init__(self, fd: int) -> None:
-        self._memory = mmap.mmap(fd, SIZE_BYTES)
+        super().__init__(fd)
         self._at = 0  # everything before it has been read
         self._segment: tuple[int, int, int] | None = None
         self._header_at = 0
@@ -106,30 +130,32 @@ class Reader:
         """From now on we look by ourselves, and need no poke."""
         if not self.awake:
             self.awake = True
-            self._memory[_AWAKE] = 1
+            self._words[_AWAKE] = 1
         self.look_again = time.monotonic() + 0.005
 
     def doze(self) -> None:
         """From now on a poke is needed; what came in between is seen by whoever looks once more."""
         self.awake = False
-        self._memory[_AWAKE] = 0
+        self._words[_AWAKE] = 0
 
     @property
     def empty(self) -> bool:
-        return _U64.unpack_from(self._memory, _WRITTEN)[0] == self._at
+        return self._words[_WRITTEN] == self._at
 
-    def read(self) -> list[Said]:
-        """Everything written until now. Raises ProtocolError when the writer is not one of ours."""
-        written = _U64.unpack_from(self._memory, _WRITTEN)[0]
-        if not self._at <= written <= self._at + CAPACITY_BYTES + SEGMENT_BYTES_MAX:
+    def read(self, upto: int | None = None) -> list[Said]:
+        """Everything written until now, or until the writer was at `upto`. Raises ProtocolError when the writer is not one of ours."""
+        written = self._words[_WRITTEN]
+        if not self._at <= written <= self._at + CAPACITY_BYTES:
             raise ProtocolError("the counters of the output ring do not fit")
+        if upto is not None:
+            written = min(written, upto)
         said: list[Said] = []
         while self._at < written:
             if self._segment is None:
                 self._enter(written)
             said += self._take(written)
         # The header of the segment that may still grow must not be written over.
-        _U64.pack_into(self._memory, _READ, self._at if self._segment is None else self._at - self._taken - _HEADER.size)
+        self._words[_READ] = self._at if self._segment is None else self._at - self._taken - _HEADER.size
         return said
 
     def _enter(self, written: int) -> None:
@@ -144,7 +170,7 @@ class Reader:
 
     def _take(self, written: int) -> list[Said]:
         assert self._segment is not None
-        length = _U32.unpack_from(self._memory, self._header_at)[0]
+        length = self._lengths[self._header_at // 4]
         if not self._taken <= length <= SEGMENT_BYTES_MAX:
             raise ProtocolError("a segment of the output ring has no possible length")
         count = min(length - self._taken, written - self._at)
@@ -161,9 +187,6 @@ class Reader:
         if count <= until_end:
             return self._memory[CONTROL_BYTES + at : CONTROL_BYTES + at + count]
         return self._memory[CONTROL_BYTES + at : SIZE_BYTES] + self._memory[CONTROL_BYTES : CONTROL_BYTES + count - until_end]
-
-    def close(self) -> None:
-        self._memory.close()
 
 
 def _padding(position: int) -> int:

@@ -6,10 +6,9 @@ hit the loop that serves the agent. So every Python-level handler is registered 
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
-import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -20,12 +19,17 @@ _get = signal.getsignal
 class SignalGuard:
     def __init__(self) -> None:
         self.armed = False
+        self.interrupted = False  # KeyboardInterrupt was raised into the running instruction
         self._handlers: dict[int, Any] = {}
 
     def install(self) -> None:
         signal.signal = self.signal  # pyright: ignore[reportAttributeAccessIssue]
         signal.getsignal = self.getsignal  # pyright: ignore[reportAttributeAccessIssue]
         self.signal(signal.SIGINT, signal.default_int_handler)
+
+    def install_own(self, number: int, action: Callable[[], None]) -> None:
+        """A signal between the agent and us, which no code of the user's should touch."""
+        _set(number, lambda *_: action())
 
     def signal(self, signalnum: int, handler: Any, /) -> Any:
         """Stands in for signal.signal."""
@@ -47,6 +51,7 @@ class SignalGuard:
         if handler is None:
             return
         if self.armed:
+            self.interrupted = self.interrupted or handler is signal.default_int_handler
             handler(number, frame)
         elif handler is not signal.default_int_handler:
             self._call_quietly(handler, number, frame)
@@ -57,7 +62,3 @@ class SignalGuard:
         except BaseException as e:
             name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
             print(f"a handler of {name} raised {type(e).__name__} between instructions: {e}", file=sys.stderr)
-
-
-def in_main_thread() -> bool:
-    return threading.get_ident() == threading.main_thread().ident and os.getpid() > 0

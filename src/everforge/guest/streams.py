@@ -48,15 +48,24 @@ class Spool:
         with self._lock:
             if time.monotonic() - self._looked > LOOK_SECONDS:
                 self.drain_pipes()
-            pause = 0.0002
-            while taken := self._ring.write(segment, data) - len(data):
-                # Full: the agent is told, and whoever writes waits, with the lock open for the exception of a signal's handler.
-                data = data[taken:]
-                self._channel.send(wire.POKE, b"")
-                time.sleep(pause)
-                pause = min(pause * 2, 0.01)
+            data = data[self._ring.write(segment, data) :]
+            if data:
+                self._wait_for_room(segment, data)
             if not self._ring.reader_awake:
                 self._channel.send(wire.POKE, b"")
+
+    def _wait_for_room(self, segment: tuple[int, int, int], data: bytes) -> None:
+        """The ring is full: the agent is told, and whoever writes waits."""
+        pause = 0.0002
+        while data := data[self._ring.write(segment, data) :]:
+            self._channel.send(wire.POKE, b"")
+            time.sleep(pause)
+            pause = min(pause * 2, 0.01)
+
+    def send(self, kind: int, body: bytes) -> None:
+        """A frame in its place among the text: it says how far the ring must be read before it."""
+        self.drain_pipes()
+        self._channel.send(kind, wire.POSITION.pack(self._ring.position) + body)
 
     def drain_pipes(self) -> None:
         """Waits until the agent has read what programs wrote to descriptors 1 and 2 before now."""
@@ -85,6 +94,7 @@ class OutStream(io.TextIOBase):
         self._number = number
         self._name = f"<{wire.STREAMS[number]}>"
         self._closed = False
+        self._held = b""
         self.buffer = ByteStream(self)
 
     # The parts of a text stream that programs look at.
@@ -146,8 +156,9 @@ class OutStream(io.TextIOBase):
         except UnicodeEncodeError:
             data = text.encode("utf-8", "replace")
         if self._spool.forked:
-            while data:
-                data = data[_write(self._number + 1, data) :]
+            self._held += data
+            if b"\n" in data:
+                self.flush()
         elif data:
             self._spool.put(self._number, data)
         return len(text)
@@ -157,9 +168,12 @@ class OutStream(io.TextIOBase):
             self.write(line)
 
     def flush(self) -> None:
-        """Nothing waits here."""
+        """Nothing waits here, except in processes that the user forked: those write whole lines to the descriptor."""
         if self._closed:
             raise ValueError("I/O operation on closed file.")
+        held, self._held = self._held, b""
+        while held:
+            held = held[_write(self._number + 1, held) :]
 
 
 class ByteStream(io.BufferedIOBase):

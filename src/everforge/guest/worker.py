@@ -126,4 +126,7 @@ def describe_exit(status: int) -> str:
         except ValueError:
             name = f"signal {number}"
         return f"it was killed by {name}"
-    return f"it exited with status {os.waitstatus_to_exitcode(status)}"
+    code = os.waitstatus_to_exitcode(status)
+    if code == channel.EXIT_CHANNEL_LOST:
+        return "it lost its connection to the agent: its file descriptors were closed"
+    return f"it exited with status {code}"

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from everforge.engine.base import Limits
-from everforge.engine.gvisor.engine import Gvisor
+from everforge.engine.gvisor.engine import LINGER_SECONDS, Gvisor
 from everforge.engine.gvisor.supply import find_or_build
 from everforge.folders import cache_folder, data_folder
 from everforge.images.build import ensure
@@ -31,7 +31,12 @@ def host_memory_mb() -> int:
 
 
 async def open_machines(
-    data: Path | None = None, settings: MachineSettings | None = None, *, progress: Progress | None = None, steps: Steps | None = None
+    data: Path | None = None,
+    settings: MachineSettings | None = None,
+    *,
+    progress: Progress | None = None,
+    steps: Steps | None = None,
+    warden_linger_seconds: float = LINGER_SECONDS,
 ) -> tuple[Machines, DataFolder]:
     """Lock the data folder, find or build what is needed, take over what lives. The caller stops the machines and unlocks the folder."""
     settings = settings or MachineSettings()
@@ -42,7 +47,7 @@ async def open_machines(
         runsc = await asyncio.to_thread(find_or_build, progress)
         catalogue = Catalogue(cache_folder())
         entry = await asyncio.to_thread(ensure, settings.image, catalogue, progress)
-        engine = await Gvisor.open(folder.path, runsc, catalogue.images)
+        engine = await Gvisor.open(folder.path, runsc, catalogue.images, linger_seconds=warden_linger_seconds)
         store = await SqlStore.open(folder.database)
         machines = Machines(
             engine=engine,

@@ -12,7 +12,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from everforge.wire.errors import DiskFull
+from everforge.wire.errors import DiskFull, SaveFailed
 
 CHUNK_BYTES = 1024 * 1024  # large enough that hashing and reading, not Python, take the time
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -90,6 +90,7 @@ def _open_regular(path: Path) -> int:
     return descriptor
 
 
-def full_or_same(error: OSError, path: Path) -> Exception:
-    """DiskFull for a full disk, the error itself otherwise."""
-    return DiskFull(f"the disk under {path} is full") if error.errno in FULL else error
+def not_saved(error: OSError, path: Path) -> SaveFailed:
+    if error.errno in FULL:
+        return DiskFull(f"the disk under {path} is full: nothing was saved")
+    return SaveFailed(f"nothing was saved under {path}: {error}")

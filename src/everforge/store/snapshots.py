@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from everforge.wire.errors import SnapshotDamaged, SnapshotNotFound
+from everforge.wire.errors import EverforgeError, SnapshotDamaged, SnapshotNotFound
 from everforge.wire.ids import SNAPSHOT_ID, SnapshotId
 
 from . import manifests
 from .base import Manifest
-from .disk import Disk, full_or_same
+from .disk import Disk, not_saved
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -41,23 +41,14 @@ class SnapshotFolder:
         return await self._run(self._begin)
 
     async def finish(self, partial: Path, manifest: Manifest) -> Manifest:
-        """After an error the partial folder is gone, and nothing else has changed."""
+        """After an error the partial folder is gone, and nothing else has changed. When cancelled it first comes to its end, one or the other."""
         self._check_partial(partial)
-        final = self._folder(manifest.snapshot)
+        finishing = asyncio.ensure_future(self._finish(partial, manifest))
         try:
-            sizes = await self._run(self._disk.sizes, partial)
-            for name in sizes:
-                if not manifests.safe_file_name(name):
-                    raise SnapshotDamaged(f"the engine saved a file named {name!r}, which a snapshot cannot hold", file=name)
-            hashed = await self._each(lambda name: self._hash_and_sync(partial / name), sizes)
-            manifest = replace(manifest, files=dict(zip(sizes, hashed, strict=True)))
-            await self._run(self._seal, partial, final, manifest)
-        except BaseException as e:
-            await asyncio.shield(self.abandon(partial))
-            if isinstance(e, OSError):
-                raise full_or_same(e, self.root) from e
+            return await asyncio.shield(finishing)
+        except asyncio.CancelledError:
+            await asyncio.wait([finishing])
             raise
-        return manifest
 
     async def abandon(self, partial: Path) -> None:
         """Twice is fine."""
@@ -84,6 +75,23 @@ class SnapshotFolder:
     async def close(self) -> None:
         await asyncio.to_thread(self._executor.shutdown)
 
+    async def _finish(self, partial: Path, manifest: Manifest) -> Manifest:
+        try:
+            final = self._folder(manifest.snapshot)
+            sizes = await self._run(self._disk.sizes, partial)
+            for name in sizes:
+                if not manifests.safe_file_name(name):
+                    raise SnapshotDamaged(f"the engine saved a file named {name!r}, which a snapshot cannot hold", file=name)
+            hashed = await self._each(lambda name: self._hash_and_sync(partial / name), sizes)
+            manifest = replace(manifest, files=dict(zip(sizes, hashed, strict=True)))
+            await self._run(self._seal, partial, final, manifest)
+        except BaseException as e:
+            await self.abandon(partial)
+            if isinstance(e, OSError):
+                raise not_saved(e, self.root) from e
+            raise
+        return manifest
+
     # --- below: in threads ---------------------------------------------------------------------------------------------------------
 
     def _begin(self) -> Path:
@@ -92,7 +100,7 @@ class SnapshotFolder:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._disk.make_folder(partial)
         except OSError as e:
-            raise full_or_same(e, self.root) from e
+            raise not_saved(e, self.root) from e
         return partial
 
     def _hash_and_sync(self, path: Path) -> tuple[int, str]:
@@ -157,7 +165,8 @@ class SnapshotFolder:
             folder.rename(gone)  # first the name: half a snapshot must never be found under it
         except FileNotFoundError:
             return
-        self._disk.sync(self.root)
+        except OSError as e:
+            raise EverforgeError(f"snapshot {folder.name} could not be deleted: {e.strerror}") from e
         self._remove(gone)
 
     def _remove(self, folder: Path) -> None:

@@ -117,8 +117,7 @@ class Assembler:
     def __init__(self, last: int = 0) -> None:
         self.last = last  # number of the last record taken
         self._kind: int | None = None
-        self._pieces: list[bytes] = []
-        self._size = 0
+        self._body = bytearray()  # one buffer, not a list of pieces: a million tiny pieces must not cost more than their bytes
 
     def add(self, record: Record) -> Message | None:
         if record.number == 0:
@@ -131,21 +130,22 @@ class Assembler:
             raise ProtocolError(f"record {record.number} came after {self.last}: some are missing")
         if self._kind not in (None, record.kind):
             raise ProtocolError("a message changed its kind half way")
-        self._size += len(record.payload)
-        if self._size > MESSAGE_BYTES_MAX:
+        if len(self._body) + len(record.payload) > MESSAGE_BYTES_MAX:
             raise ProtocolError(f"a message is over the limit of {MESSAGE_BYTES_MAX} bytes")
         self.last = record.number
+        if not record.more and self._kind is None:
+            return Message(record.kind, record.number, record.payload)
         self._kind = record.kind
-        self._pieces.append(record.payload)
+        self._body += record.payload
         if record.more:
             return None
-        body = b"".join(self._pieces)
+        body = bytes(self._body)
         self.forget_partial()
         return Message(record.kind, record.number, body)
 
     def forget_partial(self) -> None:
         """The writer was replaced: what it had begun will come again from the start."""
-        self._kind, self._pieces, self._size = None, [], 0
+        self._kind, self._body = None, bytearray()
 
 
 class Outbox:

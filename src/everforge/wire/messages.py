@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
-from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, cast
 
+from .bodies import parse
 from .errors import ProtocolError
+from .shapes import field_checks
 
 PROTOCOL = 1  # raised when a guest in an old snapshot could no longer be understood
 
@@ -171,8 +172,11 @@ FROM_KEEPER: dict[int, type[GuestMessage]] = {m.kind: m for m in (Attach, Ack, S
 FROM_GUEST: dict[int, type[GuestMessage]] = {m.kind: m for m in (Hello, Outputs, Display, End, Frozen, Thawed)}
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
+
 def encode(message: GuestMessage) -> bytes:
-    return json.dumps({name: getattr(message, name) for name in _checks(type(message))}, separators=(",", ":")).encode("ascii")
+    return _ENCODER.encode({name: getattr(message, name) for name in field_checks(type(message))}).encode("ascii")
 
 
 def decode_from_guest(kind: int, body: bytes) -> GuestMessage:
@@ -188,66 +192,19 @@ def _decode(table: dict[int, type[GuestMessage]], kind: int, body: bytes) -> Gue
     if cls is None:
         raise ProtocolError(f"there is no message of kind {kind}")
     try:
-        found = json.loads(body)
-    except (ValueError, RecursionError) as e:
-        raise ProtocolError(f"the body of a {cls.__name__} message is not JSON") from e
-    if b"\\ud" in body or b"\\uD" in body:
-        found = _without_lone_surrogates(found)
-    checks = _checks(cls)
-    if not isinstance(found, dict) or not all(name in checks for name in found):  # pyright: ignore[reportUnknownVariableType]
-        raise ProtocolError(f"the body of a {cls.__name__} message does not have its fields")
-    for name, value in found.items():  # pyright: ignore[reportUnknownVariableType]
-        if not _fits(value, checks[name]):
+        found = parse(body)
+    except ValueError as e:
+        raise ProtocolError(f"the body of a {cls.__name__} message is not JSON, or not such as can be kept") from e
+    if not isinstance(found, dict):
+        raise ProtocolError(f"the body of a {cls.__name__} message is not an object")
+    values, checks = cast(dict[str, Any], found), field_checks(cls)
+    for name, value in values.items():
+        check = checks.get(name)
+        if check is None:
+            raise ProtocolError(f"a {cls.__name__} message has a field that it should not have")
+        if not check(value):
             raise ProtocolError(f"field {name} of a {cls.__name__} message is not of its type")
     try:
-        return cls(**found)
+        return cls(**values)
     except TypeError as e:
         raise ProtocolError(f"a {cls.__name__} message lacks a field") from e
-
-
-def _without_lone_surrogates(value: Any) -> Any:
-    """JSON can spell half a surrogate pair; no database and no terminal takes it."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_without_lone_surrogates(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, dict):
-        return {_without_lone_surrogates(k): _without_lone_surrogates(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
-    return value
-
-
-_CHECKS: dict[type, dict[str, Any]] = {}
-
-
-def _checks(cls: type[GuestMessage]) -> dict[str, Any]:
-    if cls not in _CHECKS:
-        hints = get_type_hints(cls)
-        _CHECKS[cls] = {f.name: hints[f.name] for f in fields(cls)}
-    return _CHECKS[cls]
-
-
-INTEGER_MAX = 2**63 - 1
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Exactly the types used above: int, str, bool, None, Any, Literal, list[X], dict[str, X], unions of them."""
-    if hint is int:
-        return type(value) is int and -INTEGER_MAX <= value <= INTEGER_MAX
-    if hint is str or hint is bool:
-        return type(value) is hint
-    if hint is NoneType:
-        return value is None
-    if hint is Any:
-        return True
-    origin = get_origin(hint)
-    if origin is Literal:
-        return value in get_args(hint) if isinstance(value, str) else False
-    if origin in (Union, UnionType):
-        return any(_fits(value, h) for h in get_args(hint))
-    if origin is list:
-        (item,) = get_args(hint)
-        return isinstance(value, list) and all(_fits(v, item) for v in value)  # pyright: ignore[reportUnknownVariableType]
-    if origin is dict:
-        item = get_args(hint)[1]
-        return isinstance(value, dict) and all(_fits(v, item) for v in value.values())  # pyright: ignore[reportUnknownVariableType]
-    return type(value) is hint

@@ -179,6 +179,9 @@ class Gvisor:
         """Begin to make empty sandboxes before the first restore asks for one."""
         self._want_empty(image, limits)
 
+    def empty_count(self, image: Image, limits: Limits) -> int:
+        return self._empty.ready(Kind.of(image, limits))
+
     async def keep_ready(self, image: Image, folder: Path, limits: Limits, count: int) -> None:
         """Keep so many sandboxes restored from this folder: `restore` of the same folder hands one out at once. 0 gives them up."""
         key = _template_key(image, folder, limits)
@@ -193,6 +196,10 @@ class Gvisor:
 
     def ready_count(self, image: Image, folder: Path, limits: Limits) -> int:
         return self._ready.ready(_template_key(image, folder, limits))
+
+    async def give_up_pools(self) -> None:
+        """Destroy what waits, when its memory is needed. A later `restore` or `keep_ready` begins anew."""
+        await asyncio.gather(self._empty.clear(), self._ready.clear())
 
     # --- survivors, endings, a new warden ----------------------------------------------------------------------------------------------
 

@@ -77,6 +77,9 @@ class Pool:
         if self._filler is not None:
             self._filler.cancel()
             await asyncio.gather(self._filler, return_exceptions=True)
+        await self.clear()
+
+    async def clear(self) -> None:
         await asyncio.gather(*(self._empty(key) for key in list(self._shelves)), return_exceptions=True)
 
     def take(self, key: object) -> GvisorSandbox | None:
@@ -95,6 +98,7 @@ class Pool:
         return shelf.count - shelf.lacking if shelf is not None else 0
 
     async def drop(self, key: object) -> None:
+        """Those being made now are destroyed as soon as they are there."""
         await self._empty(key)
 
     async def _empty(self, key: object) -> None:

@@ -60,10 +60,10 @@ class GvisorSandbox:
         return verbs.Save(id=self._id, folder=str(folder.absolute()), direct=self._direct)
 
     async def destroy(self) -> None:
-        if self.is_over:
-            return
-        # Not to be left half done by a caller that gives up.
-        await asyncio.shield(asyncio.ensure_future(self._destroy()))
+        if not self.is_over:
+            # Not to be left half done by a caller that gives up.
+            await asyncio.shield(asyncio.ensure_future(self._destroy()))
+        self.link.close()
 
     async def _destroy(self) -> None:
         while not self.is_over:

@@ -6,7 +6,7 @@ import logging
 import sqlite3
 import threading
 
-from .sqlite import READER_CACHE_KB, Database, checkpoint, translate
+from .sqlite import READER_CACHE_KB, Database, translate
 from .writer import Writer
 
 log = logging.getLogger(__name__)
@@ -33,11 +33,10 @@ class Checkpointer:
         wanted = self._writer.wants_checkpoint
         while wanted.wait() and not self._closing:
             wanted.clear()
-            if not self._writer.log_full:
-                self._copy("PASSIVE")
+            self._copy("PASSIVE")
 
     def _copy(self, mode: str) -> None:
         try:
-            self._writer.checkpointed(checkpoint(self._connection, mode))
+            self._database.checkpoint(self._connection, mode)
         except sqlite3.Error as e:  # a full disk, mostly: the log still has everything, and the next one tries again
             log.warning("the log of the database could not be copied into it: %s", translate(e, self._database.path))

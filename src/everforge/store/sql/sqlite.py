@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ WRITER_CACHE_KB = 32 * 1024
 READER_CACHE_KB = 4 * 1024
 PAGE_BYTES = 4096
 
-# The log (WAL) is copied into the database in the background when it has grown by the first, and by the writer itself, between two
+# The log (WAL) is copied into the database in the background when it has grown by about the first, and by the writer itself, between two
 # transactions, when it has nevertheless come to the second: so it is bounded.
 LOG_BYTES_SOFT = 8 * 1024 * 1024
 LOG_BYTES_HARD = 64 * 1024 * 1024
@@ -34,6 +35,8 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.log_path = path.with_name(path.name + "-wal")
+        self._checkpointing = threading.Lock()
+        self._named_log: int | None = None  # the inode of the log whose name is on the disk
         self.engine = sa.create_engine(sa.URL.create("sqlite", database=str(path)), poolclass=sa.NullPool)
         # We say BEGIN and COMMIT ourselves, also around DDL; the driver's own idea of transactions is older than both.
         event.listen(self.engine, "connect", _prepare)
@@ -54,15 +57,36 @@ class Database:
         Commits run with synchronous=NORMAL: they are in the log file, which a killed server does not lose, but perhaps only in the kernel's memory.
         Syncing that file makes them durable. What a checkpoint has already moved out of it was synced by the checkpoint.
         """
-        for path, flags in ((self.log_path, os.O_RDWR), (self.path.parent, os.O_RDONLY | os.O_DIRECTORY)):
-            try:
-                descriptor = os.open(path, flags | os.O_CLOEXEC)
-            except FileNotFoundError:
-                continue  # no log: nothing was written since the last checkpoint
+        try:
+            descriptor = os.open(self.log_path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            descriptor = None  # nothing was written since the last checkpoint
+        if descriptor is not None:
             try:
                 os.fsync(descriptor)
+                named = os.fstat(descriptor).st_ino == self._named_log
             finally:
                 os.close(descriptor)
+            if named:
+                return
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)  # a new file's name is in its folder, which is synced by itself
+        finally:
+            os.close(folder)
+        self._named_log = self.log_path.stat().st_ino if descriptor is not None else None
+
+    def log_bytes(self) -> int:
+        """How far the log has grown. (When it begins anew its file keeps its size, but not more than LOG_BYTES_HARD of it.)"""
+        try:
+            return self.log_path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def checkpoint(self, connection: sqlite3.Connection, mode: str = "PASSIVE") -> None:
+        """Copy the log into the database, synced. One at a time: two would turn each other away."""
+        with self._checkpointing:
+            connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
 
 
 def _set_pragmas(connection: sqlite3.Connection) -> None:
@@ -82,12 +106,6 @@ def _prepare(connection: Any, _: object) -> None:
 
 def _begin(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-
-def checkpoint(connection: sqlite3.Connection, mode: str = "PASSIVE") -> int:
-    """Copy what it can without making anyone wait; returns how many bytes of the log were in use."""
-    _, frames, _ = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
-    return max(0, frames) * PAGE_BYTES
 
 
 def translate(error: BaseException, path: Path) -> BaseException:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from everforge.wire.errors import EverforgeError, Refused
 
 from .changes import Changes
-from .sqlite import LOG_BYTES_HARD, LOG_BYTES_SOFT, PAGE_BYTES, WRITER_CACHE_KB, Database, checkpoint, translate
+from .sqlite import LOG_BYTES_HARD, LOG_BYTES_SOFT, PAGE_BYTES, WRITER_CACHE_KB, Database, translate
 from .statements import Statements
 from .syncer import Syncer
 
@@ -40,7 +40,6 @@ class Writer:
         self._room = asyncio.Semaphore(WAITING_MAX)
         self._closed = False
         self._log_bytes = 0  # a guess, upwards, of what was written since the last checkpoint
-        self.log_full = False  # the background could not keep up, and leaves it to us
         self.wants_checkpoint = threading.Event()
         self._connection = database.connect(cache_kb=WRITER_CACHE_KB)
         self._changes = Changes(self._connection, statements)
@@ -62,17 +61,13 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
         self._connection.close()
 
-    def checkpointed(self, log_bytes: int) -> None:
-        """The background has copied what it could, but while writes go on the log never begins anew: over the limit, the writer must pause for it."""
-        self.log_full = log_bytes > LOG_BYTES_HARD
-
     # --- below: in the writer's thread ---------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while (first := self._queue.get()) is not None:
             group, last = self._gather(first)
             self._write_group(group)
-            if self.log_full:
+            if self._database.log_bytes() > LOG_BYTES_HARD:
                 self._copy_log()
             if last:
                 return
@@ -152,12 +147,11 @@ class Writer:
             self.wants_checkpoint.set()
 
     def _copy_log(self) -> None:
-        """Most of it is copied already, so this is short; the next transaction then begins the log anew."""
+        """While writes go on, the background never comes to the log's very end, and only then it begins anew. So pause, and copy the rest."""
         try:
-            checkpoint(self._connection)
+            self._database.checkpoint(self._connection)
         except sqlite3.Error as e:
             log.warning("the log of the database could not be copied into it: %s", translate(e, self._database.path))
-        self.log_full = False  # now the background may work again: two at once would turn each other away
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:

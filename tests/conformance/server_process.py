@@ -1,0 +1,41 @@
+"""A server of the least kind, to be killed or to be run as another user: `server_process.py ACTION DATA RUNSC IMAGES IMAGE`. Prints one line when done."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from everforge.engine.base import Image, Limits
+from everforge.engine.gvisor.engine import Gvisor
+from everforge.engine.gvisor.pools import PoolSettings
+
+LIMITS = Limits(memory_mb=256, cpus=1.0, processes=64, disk_mb=64)
+
+
+async def hold(engine: Gvisor, image: Image, data: Path) -> None:
+    """One machine's sandbox and two that wait in pools; then wait to be killed."""
+    sandbox = await engine.start(image, LIMITS)
+    folder = data / "snapshots" / "held"
+    folder.mkdir(exist_ok=True)
+    await sandbox.save(folder)
+    engine.keep_empty(image, LIMITS)
+    await engine.keep_ready(image, folder, LIMITS, 1)
+    while engine.ready_count(image, folder, LIMITS) < 1:
+        await asyncio.sleep(0.02)
+    print(sandbox.id, engine.warden_pid, flush=True)
+    await asyncio.Event().wait()
+
+
+async def main() -> None:
+    action, data, runsc, images, root = sys.argv[1], *map(Path, sys.argv[2:])
+    engine = await Gvisor.open(data, runsc, images, pool=PoolSettings(empty=1), linger_seconds=0.2)
+    if action == "hold":
+        await hold(engine, Image("image", root), data)
+        return
+    probe = await engine.probe(Image("image", root))
+    print(probe.fit, probe.facts["rootless"], probe.facts["limits"], probe.summary, flush=True)
+    await engine.close()
+
+
+asyncio.run(main())

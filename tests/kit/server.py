@@ -1,0 +1,92 @@
+"""A server in a process of its own, to be killed. Speaks JSON lines on its standard input and output: {"id", "call", "args"} -> {"id", "value" | "error"}.
+
+`EVERFORGE_TEST_KILL_AT=N:STEP` ends it with SIGKILL when it comes to that step for the Nth time; `EVERFORGE_TEST_STEPS=FILE` notes every step there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from kit.real import LINGER_SECONDS, TESTED
+
+from everforge.machines.requests import NewMachine
+from everforge.machines.service import Machines
+from everforge.machines.steps import Steps
+from everforge.server.bootstrap import open_machines
+from everforge.store.base import MachineQuery
+from everforge.wire.errors import EverforgeError
+from everforge.wire.events import Event
+
+
+def listener() -> Steps:
+    kill_at, steps_file = os.environ.get("EVERFORGE_TEST_KILL_AT"), os.environ.get("EVERFORGE_TEST_STEPS")
+    seen = Counter[str]()
+
+    def listen(step: str) -> None:
+        seen[step] += 1
+        here = f"{seen[step]}:{step}"
+        if steps_file:
+            with open(steps_file, "a") as f:
+                f.write(here + "\n")
+        if here == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return Steps(listen)
+
+
+async def call(machines: Machines, name: str, args: dict[str, Any]) -> Any:
+    if name == "create":
+        return await machines.create(NewMachine(**args))
+    if name == "tape":
+        return [{"kind": e.kind, **plain(e)} async for e in machines.read(args["name"])]
+    if name == "list":
+        return await machines.list(MachineQuery())
+    if name == "warden":
+        return machines.engine.warden_pid  # type: ignore[attr-defined]
+    return await getattr(machines, name)(**args)
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, Event):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, tuple | list):
+        return [plain(v) for v in value]
+    return value
+
+
+async def serve(data: Path) -> None:
+    machines, folder = await open_machines(data, TESTED, steps=listener(), warden_linger_seconds=LINGER_SECONDS)
+    answers: set[asyncio.Task[None]] = set()
+
+    async def answer(ask: dict[str, Any]) -> None:
+        try:
+            said = {"id": ask["id"], "value": plain(await call(machines, ask["call"], ask["args"]))}
+        except EverforgeError as e:
+            said = {"id": ask["id"], "error": [e.code, e.message]}
+        sys.stdout.write(json.dumps(said, default=str) + "\n")
+        sys.stdout.flush()
+
+    sys.stdout.write(json.dumps({"id": 0, "value": "ready"}) + "\n")
+    sys.stdout.flush()
+    reader = asyncio.StreamReader(limit=2**24)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while line := await reader.readline():
+        task = asyncio.create_task(answer(json.loads(line)))
+        answers.add(task)
+        task.add_done_callback(answers.discard)
+    await machines.stop()
+    folder.unlock()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(Path(sys.argv[1])))
