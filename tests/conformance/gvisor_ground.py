@@ -73,7 +73,7 @@ class GvisorGround:
         await until(lambda: not processes.scan(self.places.state))
         await until(lambda: not self._cgroups())
         left = [*self.places.bundles.iterdir(), *self.places.logs.iterdir(), *self.places.disks.iterdir()]
-        left += [file for file in self.places.state.iterdir() if file.name != "null-netns"]
+        left += self.places.state.iterdir()
         assert not left
         assert _open_descriptors() <= self._descriptors + 2, "descriptors are left open"
 

@@ -10,10 +10,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+import everforge
 from everforge.engine.base import How, Image, Limits
 from everforge.engine.gvisor.pools import PoolSettings
 from everforge.engine.warden import bundle, processes
@@ -49,14 +51,30 @@ async def _hold(ground: GvisorGround, runsc: Path) -> tuple[asyncio.subprocess.P
     return server, id, int(warden)
 
 
-def _as_user(folder: Path) -> list[str]:
-    """An interpreter that an ordinary user may run, with our sources on its path."""
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        # Lazily: after a failed save the sentry keeps one descriptor open until its next collection of garbage.
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def _probe_as_user(folder: Path, runsc: Path, image: Image) -> list[str]:
+    """A command that an ordinary user can run: interpreter, sources, runsc and image lie where it can reach them."""
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
     assert python is not None
     subprocess.run([python, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
     (packages,) = (folder / "venv" / "lib").glob("python3*/site-packages")
-    (packages / "everforge.pth").write_text(str(Path(__file__).parents[2] / "src"))
-    return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", str(folder / "venv" / "bin" / "python")]
+    shutil.copytree(Path(everforge.__file__).parent, packages / "everforge", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(SERVER, folder / "server.py")
+    shutil.copy(runsc, folder / "runsc")
+    (folder / "images" / "one").mkdir(parents=True)
+    subprocess.run(["cp", "-a", "--reflink=auto", str(image.root), str(folder / "images" / "one" / "root")], check=True)
+    become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", str(folder / "venv" / "bin" / "python")]
+    data, images = folder / "data", folder / "images"
+    return [*become, str(folder / "server.py"), "probe", *map(str, (data, folder / "runsc", images, images / "one" / "root"))]
 
 
 @pytest.fixture
@@ -68,14 +86,20 @@ async def ground(tmp_path: Path, runsc: Path, minimal_image: Image) -> AsyncIter
 
 
 class TestLimits:
-    async def test_a_sandbox_over_its_memory_ends_and_says_so(self, ground: GvisorGround) -> None:
+    async def test_a_program_over_the_memory_of_its_sandbox_ends_and_the_host_is_safe(self, ground: GvisorGround) -> None:
         sandbox, driver = await started(ground, Limits(memory_mb=64, cpus=2.0, processes=64, disk_mb=64))
-        await driver.begin("hog = []\nwhile True: hog.append(bytearray(8 << 20))")
-        async with asyncio.timeout(60):
-            ending = await sandbox.ended()
-        assert ending.how is How.OUT_OF_MEMORY
-        assert "64 MB" in ending.detail
+        await driver.begin("hog = []\nwhile True: hog.append(b'x' * (8 << 20))")
+        answered = asyncio.create_task(driver.expect(End))
+        ended = asyncio.create_task(sandbox.ended())
+        await asyncio.wait([answered, ended], timeout=60, return_when=asyncio.FIRST_COMPLETED)
+        # Mostly the kernel ends the greedy process alone and the agent says so; it may also have to end the sandbox.
+        if ended.done():
+            assert ended.result().how is How.OUT_OF_MEMORY
+        else:
+            assert answered.result().end == "died"
+            assert await driver.value("1") == "1"
         await sandbox.destroy()
+        await asyncio.gather(answered, ended, return_exceptions=True)
         await ground.leaves_nothing()
 
     async def test_a_sandbox_gets_no_more_host_tasks_than_its_processes_need(self, ground: GvisorGround) -> None:
@@ -101,14 +125,9 @@ class TestLimits:
 
     async def test_a_disk_that_fills_up_while_saving_leaves_the_sandbox_running(self, ground: GvisorGround) -> None:
         sandbox, driver = await started(ground)
-        small = ground.new_folder()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(small)], check=True)
-        try:
-            await driver.freeze()
-            with pytest.raises(DiskFull):
-                await sandbox.save(small)
-        finally:
-            subprocess.run(["umount", str(small)], check=True)
+        await driver.freeze()
+        with small_disk(ground.new_folder()) as folder, pytest.raises(DiskFull):
+            await sandbox.save(folder)
         await driver.go()
         assert await driver.value("1 + 1") == "2"
         folder = await saved(ground, sandbox, driver)
@@ -146,11 +165,10 @@ class TestRefusals:
         await sandbox.destroy()
         await ground.leaves_nothing()
 
-    async def test_an_image_without_a_guest_fails_with_its_last_words(self, ground: GvisorGround) -> None:
+    async def test_an_image_without_a_guest_is_refused_at_once(self, ground: GvisorGround) -> None:
         empty = ground.image.root.parent  # below the images folder, but no root file system
         with pytest.raises(StartFailed):
-            sandbox = await ground.engine.start(Image("none", empty), LIMITS)
-            raise StartFailed((await sandbox.ended()).detail)
+            await ground.engine.start(Image("none", empty), LIMITS)
         await ground.leaves_nothing()
 
     async def test_a_start_that_nobody_waits_for_leaves_nothing(self, ground: GvisorGround) -> None:
@@ -279,12 +297,12 @@ class TestWithoutRoot:
         """Where an ordinary user can reach it: pytest's own folders are closed to others."""
         folder = Path(tempfile.mkdtemp(prefix="everforge-user-", dir="/var/tmp"))
         os.chown(folder, USER, USER)
+        folder.chmod(0o755)
         yield folder
         shutil.rmtree(folder)
 
     async def test_an_ordinary_user_can_start_save_and_restore(self, user_folder: Path, runsc: Path, minimal_image: Image) -> None:
-        command = [*_as_user(user_folder), str(SERVER), "probe", str(user_folder / "data"), str(runsc)]
-        command += [str(minimal_image.root.parent.parent), str(minimal_image.root)]
+        command = _probe_as_user(user_folder, runsc, minimal_image)
         process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=user_folder)
         out, err = await process.communicate()
         assert out.decode().startswith("True true "), (out, err)

@@ -1,18 +1,23 @@
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from kit.real import real_machines, until_gone
 
 from everforge.machines.service import Machines
+from kit.real import real_machines, until_gone
 
 
 @pytest.fixture
-def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A data folder with a short name: sockets lie in it."""
-    yield tmp_path_factory.mktemp("data", numbered=True)
+def data() -> Iterator[Path]:
+    """A data folder with a short name, since sockets lie in it; gone after the test, together with all that ran in it."""
+    folder = Path(tempfile.mkdtemp(prefix="ef-"))
+    yield folder
+    shutil.rmtree(folder)
+    folder.with_name(f"{folder.name}.server.log").unlink(missing_ok=True)
 
 
 @pytest.fixture

@@ -104,10 +104,8 @@ def test_an_ordinary_user_can_use_it(runsc: Path, tmp_path: Path) -> None:
         shutil.copy(runsc, folder / "runsc")
         program = "from pathlib import Path; from everforge.engine.gvisor.supply import probe_runsc; print(probe_runsc(Path('runsc')))"
         env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-        argv = [python, "-c", program]
-        done = subprocess.run(
-            argv, cwd=folder, env=env, user=ORDINARY_UID, group=ORDINARY_UID, extra_groups=[], capture_output=True, text=True, timeout=120
-        )
+        argv = ["setpriv", f"--reuid={ORDINARY_UID}", f"--regid={ORDINARY_UID}", "--clear-groups", python, "-c", program]
+        done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
         assert "fit=True" in done.stdout, done.stdout + done.stderr
     finally:
         shutil.rmtree(folder)
@@ -136,7 +134,7 @@ def test_a_passed_trial_is_remembered_and_a_failed_one_is_not(runsc: Path, tmp_p
         def step(self, text: str) -> None:
             steps.append(text)
 
-    named = refusing(tmp_path / "runsc", runsc, "checkpoint")
+    named = refusing(tmp_path / "mine", runsc, "checkpoint")
     monkeypatch.setenv(VARIABLE, str(named))
     for _ in range(2):
         with pytest.raises(EngineUnfit, match="no checkpoint today"):
@@ -154,10 +152,8 @@ class Go:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cache = folder / "cache"
         self.log = folder / "log"
-        go = script(
-            folder / "go",
-            f'echo "$1" >> {self.log}; echo package; [ "$1" = build ] && for w; do out=$last; last=$w; [ "$out" = -o ] && echo made > "$w"; done; true',
-        )
+        put = 'for word; do before=$last; last=$word; [ "$before" = -o ] && echo made > "$word"; done; true'
+        go = script(folder / "go", f'echo "$1" >> {self.log}; echo package; {put}')
         monkeypatch.delenv(VARIABLE, raising=False)
         monkeypatch.setattr(build, "find_go", lambda _env: go)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
 

@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
-from kit.real import cgroups_of, descriptors, mounts_of, sandboxes_of
 
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
 from everforge.wire.events import Ended
+from kit.real import cgroups_of, descriptors, mounts_of, sandboxes_of
 
 pytestmark = pytest.mark.gvisor
 
@@ -77,7 +77,9 @@ async def test_fifty_rounds_with_growing_data_leave_nothing_behind(machines: Mac
         await asyncio.sleep(0)
         marks.append((len(sandboxes_of(data)), descriptors(), len(cgroups_of(data)), len(mounts_of(data))))
     settled, last = marks[10:20], marks[-10:]
-    for what, before, after in zip(("processes", "descriptors", "cgroups", "mounts"), zip(*settled, strict=True), zip(*last, strict=True), strict=True):
+    for what, before, after in zip(
+        ("processes", "descriptors", "cgroups", "mounts"), zip(*settled, strict=True), zip(*last, strict=True), strict=True
+    ):
         assert max(after) <= max(before) + 2, f"{what} grew from {before} to {after}"
     points = await machines.points(name)
     assert {p.name for p in (data / "snapshots").iterdir()} == {str(p.snapshot) for p in points}

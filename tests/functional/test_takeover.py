@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from kit.real import until_gone
 from kit.serverprocess import ServerProcess
 

@@ -62,9 +62,7 @@ def give_template(data: Path, image: str = "minimal") -> None:
 
 
 @asynccontextmanager
-async def real_machines(
-    data: Path, settings: MachineSettings = TESTED, *, steps: Steps | None = None, keep: bool = False
-) -> AsyncIterator[Machines]:
+async def real_machines(data: Path, settings: MachineSettings = TESTED, *, steps: Steps | None = None, keep: bool = False) -> AsyncIterator[Machines]:
     """A server in this process. At the end its machines are deleted, unless they are to be kept."""
     give_template(data, settings.image)
     machines, folder = await open_machines(data, settings, steps=steps, warden_linger_seconds=LINGER_SECONDS)
@@ -102,7 +100,8 @@ def sandboxes_of(data: Path) -> dict[int, str]:
 
 def cgroups_of(data: Path) -> list[str]:
     mark = find_folders(data).mark
-    return [str(p) for p in Path("/sys/fs/cgroup").glob(f"**/*{mark}*/*") if p.is_dir()]
+    # os.walk, unlike glob, does not mind that cgroups of others vanish under it.
+    return [f"{parent}/{name}" for parent, names, _ in os.walk("/sys/fs/cgroup") if mark in parent for name in names]
 
 
 def mounts_of(data: Path) -> list[str]:

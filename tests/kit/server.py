@@ -1,6 +1,6 @@
 """A server in a process of its own, to be killed. Speaks JSON lines on its standard input and output: {"id", "call", "args"} -> {"id", "value" | "error"}.
 
-`EVERFORGE_TEST_KILL_AT=N:STEP` ends it with SIGKILL when it comes to that step for the Nth time; `EVERFORGE_TEST_STEPS=FILE` notes every step there.
+After `kill_at` with "N:STEP" it ends itself with SIGKILL when it comes to that step for the Nth time; `steps` tells every step since `forget_steps`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from kit.real import LINGER_SECONDS, TESTED
-
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
 from everforge.machines.steps import Steps
@@ -24,22 +22,30 @@ from everforge.server.bootstrap import open_machines
 from everforge.store.base import MachineQuery
 from everforge.wire.errors import EverforgeError
 from everforge.wire.events import Event
+from kit.real import LINGER_SECONDS, TESTED
 
 
-def listener() -> Steps:
-    kill_at, steps_file = os.environ.get("EVERFORGE_TEST_KILL_AT"), os.environ.get("EVERFORGE_TEST_STEPS")
-    seen = Counter[str]()
+class Listener:
+    """Hears every step, and ends the process at one."""
 
-    def listen(step: str) -> None:
-        seen[step] += 1
-        here = f"{seen[step]}:{step}"
-        if steps_file:
-            with open(steps_file, "a") as f:
-                f.write(here + "\n")
-        if here == kill_at:
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self._seen = Counter[str]()
+        self._kill_at: str | None = None
+
+    def forget(self, kill_at: str | None = None) -> None:
+        self.heard, self._kill_at = [], kill_at
+        self._seen.clear()
+
+    def listen(self, step: str) -> None:
+        self._seen[step] += 1
+        here = f"{self._seen[step]}:{step}"
+        self.heard.append(here)
+        if here == self._kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    return Steps(listen)
+
+listener = Listener()
 
 
 async def call(machines: Machines, name: str, args: dict[str, Any]) -> Any:
@@ -51,7 +57,24 @@ async def call(machines: Machines, name: str, args: dict[str, Any]) -> Any:
         return await machines.list(MachineQuery())
     if name == "warden":
         return machines.engine.warden_pid  # type: ignore[attr-defined]
+    if name == "steps":
+        return listener.heard
+    if name == "forget_steps":
+        return listener.forget()
+    if name == "kill_at":
+        return listener.forget(args["step"])
+    if name == "claims":
+        return await claims(machines)
     return await getattr(machines, name)(**args)
+
+
+async def claims(machines: Machines) -> tuple[list[str], list[str]]:
+    """Sandboxes and snapshot folders that somebody needs."""
+    engine: Any = machines.engine
+    claimed = [str(v.record.sandbox) for v in await machines.list(MachineQuery()) if v.record.sandbox]
+    waiting = [str(id) for id, sandbox in engine._sandboxes.items() if sandbox.pooled]
+    folders = await machines.store.referenced_snapshots() | machines.templates.in_use
+    return claimed + waiting, [str(f) for f in folders]
 
 
 def plain(value: Any) -> Any:
@@ -65,7 +88,7 @@ def plain(value: Any) -> Any:
 
 
 async def serve(data: Path) -> None:
-    machines, folder = await open_machines(data, TESTED, steps=listener(), warden_linger_seconds=LINGER_SECONDS)
+    machines, folder = await open_machines(data, TESTED, steps=Steps(listener.listen), warden_linger_seconds=LINGER_SECONDS)
     answers: set[asyncio.Task[None]] = set()
 
     async def answer(ask: dict[str, Any]) -> None:

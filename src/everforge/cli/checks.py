@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from everforge.engine.gvisor.supply import find, probe_runsc
-from everforge.engine.gvisor.supply.probe import namespace_problem
+from everforge.engine.gvisor.supply.probe import namespace_problem, namespace_remedy
 from everforge.folders import cache_folder, data_folder
 from everforge.images.catalogue import Catalogue
 from everforge.progress import Progress
@@ -66,8 +66,7 @@ def _kernel() -> Row:
 def _namespaces() -> Row:
     who = "root" if os.geteuid() == 0 else "an ordinary user"
     if problem := namespace_problem():
-        fix = "Run `sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000` as root, or run Everforge as root."
-        return Row("namespaces", "fail", f"Running as {who}: {problem}.", fix)
+        return Row("namespaces", "fail", f"Running as {who}: {problem}.", _sentence(namespace_remedy()))
     kind = "sandboxes get a mount namespace" if os.geteuid() == 0 else "sandboxes run in a user namespace"
     return Row("namespaces", "ok", f"Running as {who}: {kind}.")
 
@@ -81,7 +80,7 @@ def _runsc() -> Row:
         return Row("runsc", "fail", "runsc has not been built yet.", "Run `everforge setup`.")
     outcome = probe_runsc(found.path)
     if not outcome.fit:
-        return Row("runsc", "fail", f"{found.path}: {outcome.message}.", outcome.remedy[:1].upper() + outcome.remedy[1:] + ".")
+        return Row("runsc", "fail", f"{found.path}: {outcome.message}.", _sentence(outcome.remedy))
     return Row("runsc", "ok", f"{found.path}: {outcome.message}.")
 
 
@@ -153,3 +152,7 @@ def _image(catalogue: Catalogue, recipe: str, when_missing: Status) -> Row:
             name, "warn", f"{image.digest[:12]} differs from its lock.", f"Run `everforge image lock {recipe}` to take note of the newer packages."
         )
     return Row(name, "ok", f"{image.digest[:12]}, {image.size_bytes // 1_000_000} MB.")
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:] + "."

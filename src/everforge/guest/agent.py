@@ -22,6 +22,7 @@ from . import channel, home, processes
 from .channel import Frame
 from .limits import GuestLimits
 from .link import GuestLink, LinkClosed
+from .memory import MemoryGuard
 from .outlet import Outlet
 from .processes import Standstill
 from .worker import Worker, describe_exit
@@ -55,6 +56,7 @@ class Agent:
         self.worker: Worker | None = None
         self.standstill: Standstill | None = None
         self.reseeding: Reseeding | None = None
+        self._memory = MemoryGuard()
         self._notes: list[str] = []
         self._cause_of_death: str | None = None
         self._failed_starts = 0
@@ -114,7 +116,7 @@ class Agent:
         if self.standstill is not None:
             return None
         now = time.monotonic()
-        waits = [self.outlet.flush_silent(now)]
+        waits = [self.outlet.flush_silent(now), self._memory.seconds_to_wait(now, self.running is not None)]
         if self.reseeding is not None:
             waits.append(max(0.0, self.reseeding.deadline - now))
         if self.worker is not None and self.worker.ring.awake and not self.link.full:
@@ -136,6 +138,7 @@ class Agent:
                     self._hear(worker)
             if waiting:
                 self.outlet.read(waiting)
+        self._guard_memory()
         if self._children_ended:
             self._children_ended = False
             self._reap()
@@ -178,6 +181,7 @@ class Agent:
         self.env.update(setup.env)
         self.limits = self.limits.changed(setup.limits)
         self.outlet.limit(self.limits)
+        self._memory.memory_mb = self.limits.memory_mb
         if self.worker is not None:
             self.worker.limit(self.limits)
             self.worker.order(channel.SETUP, json.dumps({"env": setup.env, "limits": dataclasses.asdict(self.limits)}).encode())
@@ -377,6 +381,16 @@ class Agent:
             self.outlet.begin(self.running.instruction)
             message = f"no interpreter could be started: {cause}"
             self._end(End(self.running.instruction, "died", 0, error_name="InterpreterDied", error_message=message))
+
+    def _guard_memory(self) -> None:
+        killed = self._memory.look(time.monotonic(), self.running is not None)
+        if killed is None:
+            return
+        process, why = killed
+        if self.worker is not None and process.pid == self.worker.pid:
+            self._cause_of_death = why
+        else:
+            self._notes.append(why)
 
     # --- standstill ------------------------------------------------------------------------------------------------------------------
 

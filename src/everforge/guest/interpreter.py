@@ -20,6 +20,8 @@ from .shell import make_shell
 from .signals import SignalGuard
 from .streams import OutStream, Spool, order_descriptor_writes
 
+LONG_US = 10_000
+
 _exit = os._exit
 
 
@@ -102,6 +104,8 @@ class Interpreter:
         # What the next instruction needs is done while the agent passes the end on.
         self._restore_streams()
         self.execution.tidy(number)
+        if self.execution.runtime_us > LONG_US:
+            self.limits.fit_address_space()  # it may have loaded libraries
 
     def _attempt(self, number: int, code: str) -> bytes:
         """The instruction's end, encoded."""

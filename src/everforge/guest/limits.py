@@ -7,14 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 MIB = 1024 * 1024
-ADDRESS_SPACE_RESERVE_MB = 256  # thread stacks, arenas and mapped libraries take address space that is never memory
+# Thread stacks, arenas and mapped libraries take address space that is never memory: about 240 MB with numpy, pandas, scipy and matplotlib loaded.
+ADDRESS_SPACE_RESERVE_MB = 512
+OWN_SHARE = 0.97  # of the machine's memory for one process: a MemoryError in it comes before the guard that watches the sum has to kill
+SPEECH_CEILING = 12 * MIB  # a message of the link holds 16 MiB, traceback and note included
 
 
 @dataclass(frozen=True, slots=True)
 class GuestLimits:
     """0 means: not limited here. Names are those of `Setup.limits`."""
 
-    memory_mb: int = 0  # of one process as address space; of all together it is watched by `memory.MemoryGuard`
+    memory_mb: int = 0  # of all the user's processes together: watched by `memory.MemoryGuard`, and a bound for each of them
     processes: int = 0  # processes and threads together, as the kernel counts them
     open_files: int = 0  # per process
     file_size_mb: int = 0  # of a single file
@@ -25,10 +28,13 @@ class GuestLimits:
 
     def changed(self, values: Mapping[str, int]) -> GuestLimits:
         """These limits with `values` in place of the old ones; names that this guest does not know are left out (a newer keeper)."""
-        merged = {f.name: getattr(self, f.name) for f in fields(self)}
+        defaults = GuestLimits()
+        merged: dict[str, int] = {f.name: getattr(self, f.name) for f in fields(self)}
         merged.update({name: max(0, value) for name, value in values.items() if name in merged})
         for name in ("output_bytes_max", "result_bytes_max", "display_bytes_max", "line_bytes_max"):
-            merged[name] = min(merged[name] or _DEFAULTS[name], _CEILINGS.get(name, merged[name] or _DEFAULTS[name]))
+            merged[name] = merged[name] or getattr(defaults, name)  # what is said is always bounded
+        for name in ("result_bytes_max", "display_bytes_max"):
+            merged[name] = min(merged[name], SPEECH_CEILING)
         return GuestLimits(**merged)
 
     def rlimits(self) -> list[tuple[int, int]]:
@@ -45,10 +51,24 @@ class GuestLimits:
         """To the calling process and whatever it starts. A hard limit already lower than asked stays as it is: only a new process can have more."""
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file of a crashed interpreter would eat the machine's disk
         for which, value in self.rlimits():
-            hard = resource.getrlimit(which)[1]
-            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            value = _within_hard(which, value)
             resource.setrlimit(which, (value, value))
+        self.fit_address_space()
+
+    def fit_address_space(self) -> None:
+        """The soft limit follows what this process has mapped but does not use, so that a MemoryError comes when its *memory* reaches its share.
+
+        Only address space can be limited in every sandbox (RLIMIT_DATA does not count mappings in gVisor).
+        """
+        if not self.memory_mb:
+            return
+        with open("/proc/self/statm", "rb") as f:
+            mapped_pages, used_pages = map(int, f.read().split()[:2])
+        unused = max(0, mapped_pages - used_pages) * resource.getpagesize()
+        hard = _within_hard(resource.RLIMIT_AS, (self.memory_mb + ADDRESS_SPACE_RESERVE_MB) * MIB)
+        resource.setrlimit(resource.RLIMIT_AS, (min(hard, int(self.memory_mb * OWN_SHARE) * MIB + unused), hard))
 
 
-_DEFAULTS: dict[str, int] = {f.name: f.default for f in fields(GuestLimits) if isinstance(f.default, int)}
-_CEILINGS = {"result_bytes_max": 12 * MIB, "display_bytes_max": 12 * MIB}  # a message of the link holds 16 MiB, traceback and note included
+def _within_hard(which: int, value: int) -> int:
+    hard = resource.getrlimit(which)[1]
+    return value if hard == resource.RLIM_INFINITY else min(value, hard)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import struct
@@ -16,7 +17,7 @@ from .link import GuestLink
 from .processes import FIRST_PRIVATE_FD
 from .ring import MAIN_THREAD, Said
 
-READ_BYTES_MAX = 65_536
+PIPE_BYTES = 256 * 1024  # fewer turns of the loop for a flood
 MID_PRINT_SECONDS = 0.001
 THREADS_MAX = 256  # with an unfinished line each
 STREAMS: tuple[Stream, Stream] = ("stdout", "stderr")
@@ -42,6 +43,8 @@ class Outlet:
             self.write_fds.append(fcntl.fcntl(w, fcntl.F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD))
             os.close(r)
             os.close(w)
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(self.write_fds[-1], fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         for fd in self._read_fds:
             os.set_blocking(fd, False)
         self._line_bytes_max = limits.line_bytes_max
@@ -88,7 +91,7 @@ class Outlet:
                 continue
             while count > 0 and not self._link.full:
                 try:
-                    data = os.read(self._read_fds[index], min(count, READ_BYTES_MAX))
+                    data = os.read(self._read_fds[index], min(count, PIPE_BYTES))
                 except BlockingIOError:
                     break
                 count -= len(data)

@@ -56,7 +56,10 @@ class Shared:
 
 
 class Writer(Shared):
-    """Callers hold a lock of their own."""
+    """Callers hold a lock of their own.
+
+    A signal's handler may raise, or print, after any call that is made here: so our own numbers change in straight lines without calls.
+    """
 
     def __init__(self, fd: int) -> None:
         super().__init__(fd)
@@ -64,34 +67,52 @@ class Writer(Shared):
         self._segment: tuple[int, int, int] | None = None
         self._header_at = 0
         self._length = 0
-
-    @property
-    def reader_awake(self) -> bool:
-        """False also when the ring is filling up: then a poke does no harm."""
-        return bool(self._words[_AWAKE]) and self._written - self._words[_READ] < CAPACITY_BYTES // 2
+        self._easy_bytes = 0  # may be written before the reader's place has to be looked at again
+        self.crowded = True  # half full or more, when last looked at
 
     @property
     def position(self) -> int:
         return self._written
 
-    def write(self, segment: tuple[int, int, int], data: bytes) -> int:
-        """Takes as much as there is room for now, and says how much; `segment` is stream, thread and origin.
+    @property
+    def reader_awake(self) -> bool:
+        """False also when the ring is filling up: then a poke does no harm."""
+        return not self.crowded and self._words[_AWAKE] == 1
 
-        A signal's handler may raise, or print, after any call that is made here: so our own numbers change in straight lines without calls.
-        """
+    def write(self, segment: tuple[int, int, int], data: bytes) -> int:
+        """Takes as much as there is room for now, and says how much; `segment` is stream, thread and origin."""
+        size = len(data)
+        at = self._written
+        start = at % CAPACITY_BYTES + CONTROL_BYTES
+        if segment != self._segment or size > self._easy_bytes or self._length + size > SEGMENT_BYTES_MAX or start + size > SIZE_BYTES:
+            return self._write_carefully(segment, data)
+        self._memory[start : start + size] = data
+        if at != self._written:
+            return 0  # a handler has printed meanwhile, over our bytes: once more
+        self._publish(size)
+        return size
+
+    def _publish(self, size: int) -> None:
+        self._easy_bytes -= size
+        self._length += size
+        self._written += size
+        self._lengths[self._header_at // 4] = self._length
+        self._words[_WRITTEN] = self._written
+
+    def _write_carefully(self, segment: tuple[int, int, int], data: bytes) -> int:
         if segment != self._segment or self._length >= SEGMENT_BYTES_MAX:
             if self._room() <= 3 * _HEADER.size:  # padding and header
                 return 0
             self._open(segment)
-        count = min(len(data), self._room(), SEGMENT_BYTES_MAX - self._length)
+        room = self._room()
+        self.crowded = room < CAPACITY_BYTES // 2
+        self._easy_bytes = room - CAPACITY_BYTES // 2
+        count = min(len(data), room, SEGMENT_BYTES_MAX - self._length)
         at = self._written
-        self._copy(at, data if count == len(data) else data[:count])
+        self._copy(at, data[:count])
         if at != self._written:
-            return 0  # a handler has printed meanwhile, over our bytes: once more
-        self._length += count
-        self._written += count
-        self._lengths[self._header_at // 4] = self._length
-        self._words[_WRITTEN] = self._written
+            return 0
+        self._publish(count)
         return count
 
     def _room(self) -> int:

@@ -25,6 +25,8 @@ from .channel import ChildEnd
 DRAIN_SECONDS_MAX = 0.05  # a background process may be flooding the pipe: then order is no longer ours to keep
 LOOK_SECONDS = 0.0002
 
+_MAIN_SEGMENTS = ((0, ring.MAIN_THREAD, wire.NO_ORIGIN), (1, ring.MAIN_THREAD, wire.NO_ORIGIN))
+
 _write = os.write  # the user's os.write is wrapped
 
 
@@ -44,13 +46,13 @@ class Spool:
 
     def put(self, stream: int, data: bytes) -> None:
         thread = _thread.get_ident()
-        segment = (stream, ring.MAIN_THREAD, wire.NO_ORIGIN) if thread == self._main else (stream, thread, self._origin())
+        segment = _MAIN_SEGMENTS[stream] if thread == self._main else (stream, thread, self._origin())
         with self._lock:
             if time.monotonic() - self._looked > LOOK_SECONDS:
                 self.drain_pipes()
-            data = data[self._ring.write(segment, data) :]
-            if data:
-                self._wait_for_room(segment, data)
+            taken = self._ring.write(segment, data)
+            if taken != len(data):
+                self._wait_for_room(segment, data[taken:])
             if not self._ring.reader_awake:
                 self._channel.send(wire.POKE, b"")
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from everforge.store.base import Change, MachineRecord, PointRecord, Store
+from everforge.wire.errors import DiskFull
 from everforge.wire.events import Event, Moved
 from everforge.wire.ids import SnapshotId
 
 from .lifecycle import Arrow, Residence, move
 from .steps import Steps
 from .tape import TapeReaders
+
+log = logging.getLogger(__name__)
+FULL_DISK_PAUSE_SECONDS = 0.5  # between tries to write what must be written
 
 # What a reader of the tape should hear of; the other arrows are beginnings and ends of these.
 TOLD = frozenset(Arrow) - {Arrow.SAVE_STARTED, Arrow.SAVE_ENDED, Arrow.SLEEP_STARTED, Arrow.WAKE_STARTED, Arrow.WANTED_AGAIN, Arrow.REMOVED}
@@ -41,8 +47,12 @@ class Dossier:
         drop_points: Sequence[SnapshotId] = (),
         durable: bool = False,
         step: str | None = None,
+        patient: bool = True,
     ) -> Sequence[Event]:
-        """One transaction. With an arrow the residence moves along it, or WrongState is raised and nothing has happened."""
+        """One transaction. With an arrow the residence moves along it, or WrongState is raised and nothing has happened.
+
+        What has happened must be recorded: a `patient` write waits for room on a full disk. What is only about to begin is refused with DiskFull.
+        """
         fields = dict(set or {})
         now = time.time()
         if arrow is not None:
@@ -52,7 +62,17 @@ class Dossier:
         events = [replace(e, time=now) for e in events]
         change = Change(machine=self.record.id, set=fields, events=events, add_points=add_points, drop_points=drop_points, durable=durable)
         with self.steps.step(f"record {arrow or step or 'change'}"):
-            written = await self.store.commit(change)
+            written = await self._commit(change, patient)
         self.record = replace(self.record, **fields)
         self._readers.publish(self.record.id, written)
         return written
+
+    async def _commit(self, change: Change, patient: bool) -> Sequence[Event]:
+        while True:
+            try:
+                return await self.store.commit(change)
+            except DiskFull as e:
+                if not patient:
+                    raise
+                log.warning("machine %s waits for room on the disk: %s", self.record.name, e.message)
+                await asyncio.sleep(FULL_DISK_PAUSE_SECONDS)

@@ -150,7 +150,7 @@ class Housing:
         self, reason: PointReason, name: str | None, ended: Ended | None
     ) -> tuple[PointRecord | None, SaveFailed | None, Ended | None]:
         incarnation = self._awake()
-        await self.dossier.write(Arrow.SAVE_STARTED)
+        await self.dossier.write(Arrow.SAVE_STARTED, patient=False)
         try:
             partial, manifest = await self._save(incarnation)
             await incarnation.go()
@@ -183,7 +183,7 @@ class Housing:
     async def hibernate(self, wanted: Callable[[], bool]) -> bool:
         """To sleep; False when somebody wanted the machine meanwhile and it stayed. Raises SaveFailed, and it stayed too."""
         incarnation = self._awake()
-        await self.dossier.write(Arrow.SLEEP_STARTED)
+        await self.dossier.write(Arrow.SLEEP_STARTED, patient=False)
         partial: Path | None = None
         try:
             partial, manifest = await self._save(incarnation)

@@ -15,7 +15,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from everforge.wire.errors import EverforgeError, InstructionNotFound, KeyReused, NoCapacity, Refused, SandboxLost, SaveFailed, Uncertain, WakeFailed
+from everforge.wire.errors import (
+    DiskFull,
+    EverforgeError,
+    InstructionNotFound,
+    KeyReused,
+    NoCapacity,
+    Refused,
+    SandboxLost,
+    SaveFailed,
+    Uncertain,
+    WakeFailed,
+)
 from everforge.wire.events import Accepted, Ended, EndKind
 from everforge.wire.ids import MachineId
 from everforge.wire.messages import End
@@ -117,7 +128,7 @@ class Keeper:
         try:
             number, self._next_instruction = self._next_instruction, self._next_instruction + 1
             event = Accepted(instruction=number, code=code, timeout_seconds=timeout_seconds, key=key)
-            await self.dossier.write(set={"next_instruction": number + 1}, events=[event], step="accept")
+            await self.dossier.write(set={"next_instruction": number + 1}, events=[event], step="accept", patient=False)
         finally:
             self._agenda.release()
         if self._stopped:
@@ -258,7 +269,7 @@ class Keeper:
             return
         try:
             await self.residency.ensure_awake()
-        except (NoCapacity, WakeFailed) as e:
+        except (NoCapacity, WakeFailed, DiskFull) as e:
             await self._end_without_run(instruction.number, "error", f"{e.code}: {e.message}", retry="later")
         except EverforgeError as e:
             if self._agenda.end(instruction.number):  # unless breaking down has ended it already

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from everforge.store.base import PointRecord
 from everforge.wire.errors import InvalidInput, PointNotKept, SnapshotNotFound
+from everforge.wire.ids import SnapshotId
 
 NEAREST = 5  # how many kept points an error names
 
@@ -28,9 +29,10 @@ def describe(point: PointRecord) -> str:
     return f"{point.snapshot} ({point.name + ', ' if point.name else ''}{after})"
 
 
-def offer(points: Sequence[PointRecord]) -> str:
-    """The newest kept points, for a message."""
-    return ", ".join(describe(p) for p in reversed(points[-NEAREST:])) or "none"
+def offer(points: Sequence[PointRecord], besides: SnapshotId | None = None) -> str:
+    """The newest kept points and every named one, for a message; `besides` is one that is known to be of no use."""
+    useful = [p for p in reversed(points) if p.snapshot != besides]
+    return ", ".join(describe(p) for i, p in enumerate(useful) if i < NEAREST or p.name) or "none"
 
 
 def find(points: Sequence[PointRecord], target: Target) -> PointRecord:

@@ -84,7 +84,7 @@ class Residency:
     async def _wake(self) -> None:
         self.check_accepting()
         await self._admit()
-        await self.dossier.write(Arrow.WAKE_STARTED)
+        await self.dossier.write(Arrow.WAKE_STARTED, patient=False)
         await self._raise_up()
 
     async def _persist(self, attempt: Callable[[], Awaitable[None]]) -> None:
@@ -174,7 +174,8 @@ class Residency:
     async def _leave_for(self, arrow: Arrow, point: PointRecord, detail: dict[str, object]) -> None:
         record = self.dossier.record
         fields = {"head": point.snapshot, "sandbox": None, "notice": None, "error": None, "unsaved_from": record.next_instruction}
-        await self.dossier.write(arrow, set=fields, detail={"to": point.snapshot, "instruction": point.instruction, **detail}, durable=True)
+        detail = {"to": point.snapshot, "instruction": point.instruction, **detail}
+        await self.dossier.write(arrow, set=fields, detail=detail, durable=True, patient=False)
         await self.housing.leave()  # after the record: a crash in between finds a sandbox that nobody claims, and destroys it
 
     async def _cancel_waiting(self, why: str) -> None:
@@ -218,8 +219,9 @@ class Residency:
 
     async def break_down(self, arrow: Arrow, error: EverforgeError, events: Sequence[Event] = ()) -> None:
         """Into `broken`: running and waiting instructions end as lost, and the kept points are offered."""
-        points = await self.dossier.store.points(self.dossier.record.id)
-        message = f"{error.message}. Points kept: {offer(points)}"
+        record = self.dossier.record
+        points = await self.dossier.store.points(record.id)
+        message = f"{error.message}. Points kept: {offer(points, record.head if arrow is Arrow.SNAPSHOT_BAD else None)}"
         self._agenda.clear(MachineBroken(f"the machine broke first: {message}"))
         ends = [Ended(instruction=n, end="lost", error=f"lost: {message}") for n in self._agenda.unended]
         detail = {"error": message, "points": [p.snapshot for p in points]}

@@ -53,7 +53,10 @@ def decode(data: bytes, id: SnapshotId) -> Manifest:
     if body["snapshot"] != id:
         raise _damaged(id, f"belongs to snapshot {body['snapshot']!r}")
     body["files"] = {name: (size, digest) for name, (size, digest) in body["files"].items()}
-    return Manifest(**body)
+    manifest = Manifest(**body)
+    if encode(manifest) != data:
+        raise _damaged(id, "is not as it was written, although its content is: a blank was added or lost")
+    return manifest
 
 
 def _checksum(body: Mapping[str, Any]) -> str:

@@ -19,7 +19,18 @@ class _Machine:
     floor: int  # no position below it will be given
     events: list[Event] = field(default_factory=list[Event])
     points: dict[SnapshotId, PointRecord] = field(default_factory=dict[SnapshotId, PointRecord])
+    unended: dict[int, Accepted] = field(default_factory=dict[int, Accepted])
+    ended: set[int] = field(default_factory=set[int])
     purged: bool = False  # nobody sees it any more, but a fork's tape may begin with its own
+
+    def append(self, placed: Sequence[Event]) -> None:
+        self.events += placed
+        for event in placed:
+            if isinstance(event, Accepted):
+                self.unended[event.instruction] = event
+            elif isinstance(event, Ended):
+                self.unended.pop(event.instruction, None)
+                self.ended.add(event.instruction)
 
     @property
     def next_position(self) -> int:
@@ -44,7 +55,7 @@ class MemoryStore:
         placed, _ = tape.place(events, machine.next_position)
         _check_instructions(machine, placed)
         _check_points(record.id, points)
-        machine.events += placed
+        machine.append(placed)
         machine.points = {point.snapshot: point for point in points}
         self._machines[record.id] = machine
         if record.deleted_at is None:
@@ -68,7 +79,7 @@ class MemoryStore:
         if after.deleted_at is None:
             self._names[after.name] = after.id
         machine.record = after
-        machine.events += placed
+        machine.append(placed)
         for snapshot in change.drop_points:
             machine.points.pop(snapshot, None)
         machine.points.update((point.snapshot, point) for point in change.add_points)
@@ -100,9 +111,8 @@ class MemoryStore:
         return max((event.frame for event in self._own(machine) if event.epoch == epoch), default=0)
 
     async def unended(self, machine: MachineId) -> Sequence[Event]:
-        own = self._own(machine)
-        ended = {event.instruction for event in own if isinstance(event, Ended)}
-        return [event for event in own if isinstance(event, Accepted) and event.instruction not in ended]
+        found = self._machines.get(machine)
+        return [*found.unended.values()] if found else []
 
     async def machines_with_unended(self) -> Sequence[MachineId]:
         return [id for id, machine in self._machines.items() if machine.record.deleted_at is None and await self.unended(id)]
@@ -205,16 +215,16 @@ class MemoryStore:
 
 def _check_instructions(machine: _Machine, placed: Sequence[Event]) -> None:
     """Each is accepted once and ends once."""
-    accepted = {event.instruction for event in machine.events if isinstance(event, Accepted)}
-    ended = {event.instruction for event in machine.events if isinstance(event, Ended)}
+    unended, ended = set(machine.unended), set[int]()
     for event in placed:
         if isinstance(event, Accepted):
-            if event.instruction in accepted - ended:
+            if event.instruction in unended:
                 raise WrongState("an instruction of that number was accepted already")
-            accepted.add(event.instruction)
+            unended.add(event.instruction)
         elif isinstance(event, Ended):
-            if event.instruction in ended:
+            if event.instruction in machine.ended or event.instruction in ended:
                 raise WrongState(f"instruction {event.instruction} of machine {machine.record.id} has ended already")
+            unended.discard(event.instruction)
             ended.add(event.instruction)
 
 

@@ -6,10 +6,11 @@ What is not finished, or half deleted, has another name: a crash leaves nothing 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import secrets
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -27,7 +28,7 @@ T = TypeVar("T")
 PARTIAL = ".partial-"
 GONE = ".gone-"  # being deleted
 SMALL_BYTES = 4 * 1024 * 1024  # hashed in about 4 ms; larger files are hashed beside the restore
-THREADS = 4  # hashing and syncing at once: more would only make the disk seek
+THREADS = 4  # at once, of each kind: more would only make the disk seek
 
 
 class SnapshotFolder:
@@ -35,7 +36,9 @@ class SnapshotFolder:
         self.root = root
         self._disk = disk or Disk()
         self._small_bytes = small_bytes
-        self._executor = ThreadPoolExecutor(THREADS, "snapshots")
+        # A wake must not stand behind four machines that are just being saved: what takes long has threads of its own.
+        self._quick = ThreadPoolExecutor(THREADS, "snapshots")
+        self._bulk = ThreadPoolExecutor(THREADS, "snapshots-bulk")
 
     async def begin(self) -> Path:
         return await self._run(self._begin)
@@ -53,27 +56,28 @@ class SnapshotFolder:
     async def abandon(self, partial: Path) -> None:
         """Twice is fine."""
         self._check_partial(partial)
-        await self._run(self._remove, partial)
+        await self._run_long(self._remove, partial)
 
     async def open(self, id: SnapshotId) -> tuple[Manifest, Path]:
         return await self._run(self._open, id)
 
     async def verify_small(self, manifest: Manifest, folder: Path) -> None:
-        await self._verify(manifest, folder, lambda size: size <= self._small_bytes)
+        await self._verify(manifest, folder, self._quick, lambda size: size <= self._small_bytes)
 
     async def verify_large(self, manifest: Manifest, folder: Path) -> None:
-        await self._verify(manifest, folder, lambda size: size > self._small_bytes)
+        await self._verify(manifest, folder, self._bulk, lambda size: size > self._small_bytes)
 
     async def delete(self, id: SnapshotId) -> None:
         """One that is not there is fine: it is as asked."""
         folder = self._folder(id)
-        await self._run(self._delete, folder)
+        await self._run_long(self._delete, folder)
 
     async def sweep(self, keep: frozenset[SnapshotId], partials_too: bool) -> int:
-        return await self._run(self._sweep, keep, partials_too)
+        return await self._run_long(self._sweep, keep, partials_too)
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._executor.shutdown)
+        await asyncio.to_thread(self._quick.shutdown)
+        await asyncio.to_thread(self._bulk.shutdown)
 
     async def _finish(self, partial: Path, manifest: Manifest) -> Manifest:
         try:
@@ -82,7 +86,14 @@ class SnapshotFolder:
             for name in sizes:
                 if not manifests.safe_file_name(name):
                     raise SnapshotDamaged(f"the engine saved a file named {name!r}, which a snapshot cannot hold", file=name)
-            hashed = await self._each(lambda name: self._hash_and_sync(partial / name), sizes)
+            paths = [partial / name for name in sizes]
+            # Both at once: hashing takes a processor, syncing takes the disk.
+            syncing = asyncio.ensure_future(_all(self._bulk, [functools.partial(self._disk.sync, path) for path in paths]))
+            try:
+                hashed = await _all(self._bulk, [functools.partial(self._disk.hash_file, path) for path in paths])
+            finally:
+                await asyncio.wait([syncing])
+            syncing.result()
             manifest = replace(manifest, files=dict(zip(sizes, hashed, strict=True)))
             await self._run(self._seal, partial, final, manifest)
         except BaseException as e:
@@ -102,11 +113,6 @@ class SnapshotFolder:
         except OSError as e:
             raise not_saved(e, self.root) from e
         return partial
-
-    def _hash_and_sync(self, path: Path) -> tuple[int, str]:
-        found = self._disk.hash_file(path)
-        self._disk.sync(path)
-        return found
 
     def _seal(self, partial: Path, final: Path, manifest: Manifest) -> None:
         # The order is the safety: contents, then the names in the folder, then the folder's own name, then that name on the disk.
@@ -144,7 +150,7 @@ class SnapshotFolder:
         if sizes:
             raise _damaged(manifest.snapshot, min(sizes), "does not belong to it")
 
-    async def _verify(self, manifest: Manifest, folder: Path, which: Callable[[int], bool]) -> None:
+    async def _verify(self, manifest: Manifest, folder: Path, executor: Executor, which: Callable[[int], bool]) -> None:
         def check(name: str) -> None:
             size, digest = manifest.files[name]
             try:
@@ -157,7 +163,7 @@ class SnapshotFolder:
                 what = "has changed: its hash is another" if found[0] == size else f"has {found[0]} bytes instead of {size}"
                 raise _damaged(manifest.snapshot, name, what)
 
-        await self._each(check, [name for name, (size, _) in manifest.files.items() if which(size)])
+        await _all(executor, [functools.partial(check, name) for name, (size, _) in manifest.files.items() if which(size)])
 
     def _delete(self, folder: Path) -> None:
         gone = self.root / f"{GONE}{folder.name}-{secrets.token_hex(4)}"
@@ -198,17 +204,22 @@ class SnapshotFolder:
             raise ValueError(f"{partial} is not a partial folder of {self.root}")
 
     async def _run(self, work: Callable[..., T], *args: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._quick, work, *args)
 
-    async def _each(self, work: Callable[[str], T], names: Iterable[str]) -> list[T]:
-        """Beside each other. All have ended when this returns or raises, so that nobody still reads what is then removed."""
-        results = await asyncio.gather(*(self._run(work, name) for name in names), return_exceptions=True)
-        done: list[T] = []
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
-            done.append(result)
-        return done
+    async def _run_long(self, work: Callable[..., T], *args: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._bulk, work, *args)
+
+
+async def _all(executor: Executor, works: Sequence[Callable[[], T]]) -> list[T]:
+    """Beside each other. All have ended when this returns or raises, so that nobody still reads what is then removed."""
+    loop = asyncio.get_running_loop()
+    results = await asyncio.gather(*(loop.run_in_executor(executor, work) for work in works), return_exceptions=True)
+    done: list[T] = []
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+        done.append(result)
+    return done
 
 
 def _damaged(id: SnapshotId, file: str, what: str) -> SnapshotDamaged:

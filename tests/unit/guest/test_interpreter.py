@@ -34,7 +34,10 @@ def children_of(pid: int) -> list[int]:
         ("import os; os.kill(os.getpid(), 9)", "killed by SIGKILL"),
         ("import os; os.abort()", "killed by SIGABRT"),
         ("import os; os.closerange(3, 4096); print('x')", "connection"),
-        ("import os; [os.write(fd, b'garbage' * 9) for fd in map(int, os.listdir('/proc/self/fd')) if fd > 600 and 'socket' in os.readlink(f'/proc/self/fd/{fd}')]", "broke the protocol"),
+        (
+            "import os; [os.write(fd, b'garbage' * 9) for fd in map(int, os.listdir('/proc/self/fd')) if fd > 600 and 'socket' in os.readlink(f'/proc/self/fd/{fd}')]",
+            "broke the protocol",
+        ),
     ],
 )
 def test_a_dead_interpreter_is_said_so_and_the_next_instruction_runs_in_a_new_one(fresh: Guest, code: str, how: str) -> None:
@@ -174,7 +177,9 @@ def test_an_alarm_that_raises_between_instructions_hurts_nobody(guest: Guest) ->
 
 
 def test_alarms_at_any_moment_never_lose_an_end(fresh: Guest) -> None:
-    fresh.run("import signal\nclass Ring(Exception): pass\ndef ring(n, f): raise Ring\nsignal.signal(signal.SIGALRM, ring)\nsignal.setitimer(signal.ITIMER_REAL, 0.001, 0.0007)")
+    fresh.run(
+        "import signal\nclass Ring(Exception): pass\ndef ring(n, f): raise Ring\nsignal.signal(signal.SIGALRM, ring)\nsignal.setitimer(signal.ITIMER_REAL, 0.001, 0.0007)"
+    )
     for _ in range(300):
         end = fresh.run("print('x' * 50); 1").end
         assert end.end in ("value", "error")
@@ -191,7 +196,9 @@ def test_an_own_handler_of_the_interrupt_is_used(fresh: Guest) -> None:
 # --- no keyboard, forks, processes ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("code", ["input('? ')", "import getpass; getpass.getpass()", "import sys; sys.stdin.readline()", "sys.stdin.read()", "list(sys.stdin)"])
+@pytest.mark.parametrize(
+    "code", ["input('? ')", "import getpass; getpass.getpass()", "import sys; sys.stdin.readline()", "sys.stdin.read()", "list(sys.stdin)"]
+)
 def test_waiting_for_a_keyboard_is_refused_with_a_reason(guest: Guest, code: str) -> None:
     assert "a machine has no keyboard" in (guest.run(code).end.error_message or "")
 
@@ -225,14 +232,18 @@ def test_no_thread_of_ours_makes_fork_warn(guest: Guest) -> None:
 def test_no_descriptor_of_the_agents_reaches_the_user(guest: Guest) -> None:
     found = eval(guest.value("import os, subprocess\n[fd for fd in range(4096) if os.path.lexists(f'/proc/self/fd/{fd}')]") or "")
     assert len([fd for fd in found if fd >= 600]) == 3  # the channel, and copies of 1 and 2
-    links = eval(guest.value("[os.readlink(f'/proc/self/fd/{fd}').split(':')[0] for fd in range(600, 700) if os.path.lexists(f'/proc/self/fd/{fd}')]") or "")
+    links = eval(
+        guest.value("[os.readlink(f'/proc/self/fd/{fd}').split(':')[0] for fd in range(600, 700) if os.path.lexists(f'/proc/self/fd/{fd}')]") or ""
+    )
     assert sorted(links) == ["pipe", "pipe", "socket"]
     assert guest.run("subprocess.run(['ls', '/proc/self/fd'], close_fds=False)").stdout[:3] == ["0", "1", "2"]
     assert not [fd for fd in guest.run("subprocess.run(['ls', '/proc/self/fd'], close_fds=False)").stdout if int(fd) >= 600]
 
 
 def test_an_async_task_goes_on_in_the_next_instruction_that_awaits(guest: Guest) -> None:
-    guest.run("import asyncio\nseen = []\nasync def count():\n    for i in range(100): seen.append(i); await asyncio.sleep(0.001)\ntask = asyncio.ensure_future(count())\nawait asyncio.sleep(0.01)")
+    guest.run(
+        "import asyncio\nseen = []\nasync def count():\n    for i in range(100): seen.append(i); await asyncio.sleep(0.001)\ntask = asyncio.ensure_future(count())\nawait asyncio.sleep(0.01)"
+    )
     assert guest.value("await task\nlen(seen)") == "100"
 
 
@@ -283,7 +294,9 @@ def test_entropy_reseeds_what_the_process_shares_and_its_absence_does_not(fresh:
 
 
 def test_entropy_reaches_an_interpreter_in_the_middle_of_an_instruction(fresh: Guest) -> None:
-    number = fresh.begin("import random, time\nrandom.seed(1); print('seeded')\nwhile (state := random.getstate()) == random.getstate() and not globals().get('stop'):\n    time.sleep(0.01)\n    if random.getstate() != state: break\n'changed'")
+    number = fresh.begin(
+        "import random, time\nrandom.seed(1); print('seeded')\nwhile (state := random.getstate()) == random.getstate() and not globals().get('stop'):\n    time.sleep(0.01)\n    if random.getstate() != state: break\n'changed'"
+    )
     wait_for_line(fresh, "seeded")
     fresh.send(Freeze(1))
     fresh.wait_for(Frozen)
@@ -386,3 +399,20 @@ def test_instructions_wait_for_each_other_in_order_and_too_many_are_refused(fres
     assert ends[numbers[3]].value == "123"
     refused = [e for e in ends.values() if e.error_name == "QueueFull"]
     assert 1 <= len(refused) <= 4
+
+
+def test_many_processes_together_are_kept_within_the_memory(fresh: Guest) -> None:
+    fresh.send(Setup({}, {"memory_mb": 400}))
+    fresh.run("kept = 1")
+    code = (
+        "import subprocess, sys, time\n"
+        "hog = 'import time; b = bytearray(150_000_000); time.sleep(30)'\n"
+        "ps = [subprocess.Popen([sys.executable, '-c', hog]) for _ in range(4)]\n"
+        "deadline = time.monotonic() + 15\n"
+        "while not any(p.poll() for p in ps) and time.monotonic() < deadline: time.sleep(0.05)\n"
+        "time.sleep(1)\n[p.poll() for p in ps].count(None)"
+    )
+    end = fresh.run(code, 30).end
+    assert end.value in ("0", "1", "2")
+    assert "out of memory" in (end.note or "")
+    assert fresh.value("[p.kill() for p in ps]\nkept") == "1"

@@ -15,7 +15,15 @@ def test_nothing_is_written_before_the_first_attach(tmp_path: Path) -> None:
     try:
         assert not guest.pump(1.0)
         hello = guest.attach()
-        assert (hello.epoch, hello.sent, hello.received, hello.frozen, hello.running, hello.last, hello.interpreter) == (0, 0, 0, False, None, None, 1)
+        assert (hello.epoch, hello.sent, hello.received, hello.frozen, hello.running, hello.last, hello.interpreter) == (
+            0,
+            0,
+            0,
+            False,
+            None,
+            None,
+            1,
+        )
     finally:
         guest.close()
 

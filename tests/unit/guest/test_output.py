@@ -8,7 +8,7 @@ import pytest
 
 from everforge.wire.messages import Ack, Freeze, Frozen, Go, Outputs, Setup, Thawed
 
-from .driver import Guest, Done
+from .driver import Done, Guest
 
 
 def test_python_subprocesses_and_descriptors_arrive_in_the_order_they_were_written(guest: Guest) -> None:
@@ -133,7 +133,9 @@ def test_a_writer_waits_while_the_keeper_does_not_acknowledge(fresh: Guest) -> N
 
 
 def test_nothing_comes_between_frozen_and_go(fresh: Guest) -> None:
-    fresh.run("import threading, time\ndef f():\n    while True: print('tick'); time.sleep(0.005)\nthreading.Thread(target=f, daemon=True).start()\nprint('part', end='')")
+    fresh.run(
+        "import threading, time\ndef f():\n    while True: print('tick'); time.sleep(0.005)\nthreading.Thread(target=f, daemon=True).start()\nprint('part', end='')"
+    )
     fresh.send(Freeze(9))
     assert fresh.wait_for(Frozen).token == 9
     assert not fresh.pump(0.3)

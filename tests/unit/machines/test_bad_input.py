@@ -3,10 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kit.house import House, NewMachine
 
 from everforge.store.base import MachineQuery
 from everforge.wire.errors import EverforgeError, InvalidInput, MachineNotFound, NameTaken
+from kit.house import House, NewMachine
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from kit.house import House, NewMachine, quick
 
 from everforge.wire.errors import InstructionNotFound, KeyReused, QueueFull
 from everforge.wire.events import Accepted, Ended, Output
+from kit.house import House, NewMachine, quick
 
 
 async def new(house: House, **wanted: object) -> str:

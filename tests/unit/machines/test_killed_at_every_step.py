@@ -7,13 +7,13 @@ import contextlib
 from collections import Counter
 
 import pytest
-from kit.house import House, Killed
-from kit.walks import WALKS, Journal, check_after, prepare
 
 from everforge.machines.lifecycle import Residence
 from everforge.store.base import MachineQuery
 from everforge.wire.errors import EverforgeError
 from everforge.wire.events import Accepted, Ended
+from kit.house import House, Killed
+from kit.walks import WALKS, Journal, check_after, prepare
 
 
 async def steps_of(walk: str) -> list[tuple[str, int]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
-from kit.house import House
-from kit.model import MachinesModel, SaveFailed, rule
 
 from everforge.machines.service import Machines
+from kit.house import House
+from kit.model import MachinesModel, SaveFailed, rule
 
 
 class FakeMachines(MachinesModel):

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from kit.house import House, NewMachine, quick
 
 from everforge.wire.errors import InvalidInput, NameTaken, PointNotKept, SnapshotNotFound
 from everforge.wire.events import Accepted, Ended
+from kit.house import House, NewMachine, quick
 
 
 async def new(house: House, **wanted: object) -> str:

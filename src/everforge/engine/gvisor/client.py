@@ -62,14 +62,22 @@ class Client:
 
     async def ask(self, verb: verbs.Verb, descriptors: Sequence[int] = ()) -> Answer:
         """Raises what the warden raised, or WardenGone. Waits while another warden is being started."""
-        await self._up.wait()
-        return await self.ask_now(verb, descriptors)
+        while True:
+            await self._up.wait()
+            try:
+                return await self.ask_now(verb, descriptors)
+            except WardenGone:
+                if not verb.repeatable:
+                    raise
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def close(self) -> None:
         if self._reader is not None:
             self._reader.cancel()
             await asyncio.gather(self._reader, return_exceptions=True)
-        self._fail(WardenGone("the engine is closed"))
+        self._failure = SandboxLost("the engine is closed")
+        self._fail(self._failure)
+        self._up.set()
         self._drop_channel()
         for number in self._namespaces:
             os.close(number)

@@ -84,7 +84,10 @@ class Pool:
 
     def take(self, key: object) -> GvisorSandbox | None:
         shelf = self._shelves.get(key)
-        return shelf.take() if shelf is not None else None
+        if shelf is None:
+            return None
+        self._wanted.set()
+        return shelf.take()
 
     def want(self, key: object, count: int, make: Callable[[], Awaitable[GvisorSandbox]]) -> None:
         """Keep `count` of them from now on."""

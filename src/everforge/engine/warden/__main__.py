@@ -72,7 +72,7 @@ def _guard(options: argparse.Namespace, tell_ready: int) -> None:
     facts = {"rootless": str(not root).lower(), "cgroups": f"v{groups.version}" if groups else "none", "limits": _how_limited(groups)}
     os.write(tell_ready, b"\n")
     os.close(tell_ready)
-    asyncio.run(_run(places, groups, listener, facts, options, in_namespace=not root))
+    asyncio.run(_run(places, groups, listener, facts, options, rootless=not root))
     os.close(lock)
 
 
@@ -125,14 +125,14 @@ async def _run(
     facts: dict[str, str],
     options: argparse.Namespace,
     *,
-    in_namespace: bool,
+    rootless: bool,
 ) -> None:
     family = children.Children()
     family.begin()
-    door = Door(listener, facts, in_namespace=in_namespace)
+    door = Door(listener, facts, rootless=rootless)
     sandboxes = door.sandboxes = Sandboxes(places, groups, family, options.images, options.snapshots, door.report)
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(door.serve()), group.create_task(watch.watch_logs(sandboxes))]
+        tasks = [group.create_task(door.serve()), group.create_task(watch.watch_slowly(sandboxes))]
         if groups is None:
             tasks.append(group.create_task(watch.watch_memory(sandboxes)))
         await _until_unneeded(door, sandboxes, options.linger_seconds)

@@ -91,10 +91,10 @@ class Cgroups:
         used = _number(folder / usage)
         return None if used is None else max(0, used - (_keyed(folder / "memory.stat", idle) or 0))
 
-    def was_out_of_memory(self, id: str) -> bool:
-        """Asked before the group is removed."""
+    def memory_kills(self, id: str) -> int:
+        """How many processes the kernel has ended for want of memory; asked before the group is removed."""
         folder = self.folder(id, "memory")
-        return bool(_keyed(folder / ("memory.events" if self.version == 2 else "memory.oom_control"), "oom_kill"))
+        return _keyed(folder / ("memory.events" if self.version == 2 else "memory.oom_control"), "oom_kill") or 0
 
     def _hierarchies(self) -> list[Path]:
         if self.version == 2:

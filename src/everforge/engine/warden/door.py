@@ -42,11 +42,11 @@ class Holder:
 
 
 class Door:
-    def __init__(self, listener: socket.socket, facts: dict[str, str], *, in_namespace: bool) -> None:
+    def __init__(self, listener: socket.socket, facts: dict[str, str], *, rootless: bool) -> None:
         listener.setblocking(False)
         self._listener = listener
         self._facts = facts
-        self._in_namespace = in_namespace
+        self._namespaces = namespaces.open_own() if rootless else []
         self._holder: Holder | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._arriving = asyncio.Lock()
@@ -196,5 +196,4 @@ class Door:
     def _hello(self, verb: verbs.Hello) -> Answer:
         if verb.protocol != verbs.PROTOCOL:
             raise InvalidInput(f"this warden speaks protocol {verbs.PROTOCOL}, not {verb.protocol}: it must end first")
-        descriptors = tuple(namespaces.open_own()) if self._in_namespace else ()
-        return {"protocol": verbs.PROTOCOL, "pid": os.getpid(), "facts": self._facts}, descriptors
+        return {"protocol": verbs.PROTOCOL, "pid": os.getpid(), "facts": self._facts}, tuple(self._namespaces)

@@ -69,6 +69,7 @@ class Held:
     state: State = "starting"
     doomed: bool = False  # destroy was asked
     over_memory: bool = False  # the watch killed it
+    memory_kills: int = 0  # of processes in it that it survived: mostly it is the greedy one of the guest's that the kernel ends
     sentry: Process | None = None
     gofer: Process | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # one command at a time

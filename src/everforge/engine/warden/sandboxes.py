@@ -234,6 +234,13 @@ class Sandboxes:
             used = processes.memory_bytes(held.sentry.pid)
         return used or 0
 
+    def note_memory_kills(self, held: Held) -> None:
+        """Those of a sandbox that lives on are not what it dies of later."""
+        held.memory_kills = self._memory_kills(held)
+
+    def _memory_kills(self, held: Held) -> int:
+        return self._cgroups.memory_kills(held.id) if self._cgroups is not None else 0
+
     # --- the end -----------------------------------------------------------------------------------------------------------------------
 
     async def destroy(self, id: str) -> None:
@@ -278,9 +285,9 @@ class Sandboxes:
         status = self._children.status(held.sentry.pid)
         if held.doomed:
             return "destroyed", ""
-        if held.over_memory or (self._cgroups is not None and self._cgroups.was_out_of_memory(held.id)):
-            return "out_of_memory", f"over its limit of {held.memory_mb} MB"
         how, detail = how_it_ended(status)
+        if how != "exited" and (held.over_memory or self._memory_kills(held) > held.memory_kills):
+            return "out_of_memory", f"over its limit of {held.memory_mb} MB"
         words = held.stdio.last_words() if how == "exited" else ""
         return how, f"{detail}: {words}" if words else detail
 

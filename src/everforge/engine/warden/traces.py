@@ -6,10 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import os
 import shutil
-from pathlib import Path
 
 from everforge.wire.ids import SANDBOX_ID
 
@@ -19,7 +16,6 @@ from .folders import Folders
 from .processes import Process
 
 KILL_SECONDS = 20.0  # freeing gigabytes of memory takes a while
-MNT_DETACH = 2
 
 
 class Traces:
@@ -76,13 +72,6 @@ class Traces:
 
     def clear(self) -> None:
         """Everything outside of the data folder's own contents; called when nothing is held."""
-        unmount(self._folders.state / "null-netns")
         if self._cgroups is not None:
             self._cgroups.remove_parent()
         shutil.rmtree(self._folders.run, ignore_errors=True)
-
-
-def unmount(path: Path) -> None:
-    """runsc mounts an empty network namespace there. Gone or never mounted is fine."""
-    ctypes.CDLL(None, use_errno=True).umount2(os.fsencode(path), MNT_DETACH)
-    path.unlink(missing_ok=True)

@@ -24,6 +24,7 @@ CPUS_MAX = 4096.0
 class Verb:
     name: ClassVar[str]
     descriptors: ClassVar[int] = 0  # how many must come with it
+    repeatable: ClassVar[bool] = False  # asking twice is as good as once: asked again when a warden was killed over it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,26 +110,31 @@ class Claim(Sized):
     """A pooled sandbox becomes a machine's, with these limits."""
 
     name = "claim"
+    repeatable = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit(Sized):
     name = "limit"
+    repeatable = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destroy(OneSandbox):
     name = "destroy"
+    repeatable = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Descriptors(OneSandbox):
     name = "descriptors"
+    repeatable = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage(OneSandbox):
     name = "usage"
+    repeatable = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +158,7 @@ class List(Verb):
     """In order of ids, those after `after`, as many as fit."""
 
     name = "list"
+    repeatable = True
     after: str = ""
 
 
@@ -160,6 +167,7 @@ class Sweep(Verb):
     """Ends and removes every sandbox of the data folder that this warden does not hold. Asked once everything was adopted."""
 
     name = "sweep"
+    repeatable = True
 
 
 VERBS: dict[str, type[Verb]] = {

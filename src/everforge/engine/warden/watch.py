@@ -10,7 +10,7 @@ from . import bundle
 from .sandboxes import Sandboxes
 
 MEMORY_SECONDS = 0.25  # a guest fills some 500 MB in that time: without control groups the limit is not sharper than that
-LOGS_SECONDS = 10.0
+SLOW_SECONDS = 10.0
 LOG_BYTES_MAX = 1024 * 1024  # of one sandbox; runsc appends, so a cut log goes on at its start
 
 
@@ -22,10 +22,11 @@ async def watch_memory(sandboxes: Sandboxes) -> None:
                 sandboxes.kill_over_memory(held)
 
 
-async def watch_logs(sandboxes: Sandboxes) -> None:
+async def watch_slowly(sandboxes: Sandboxes) -> None:
     while True:
-        await asyncio.sleep(LOGS_SECONDS)
+        await asyncio.sleep(SLOW_SECONDS)
         for held in sandboxes.all():
+            sandboxes.note_memory_kills(held)
             if held.runsc.log_size() > LOG_BYTES_MAX:
                 with contextlib.suppress(OSError):
                     os.truncate(held.runsc.log, 0)

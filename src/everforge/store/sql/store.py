@@ -143,6 +143,7 @@ class SqlStore:
 def _prepare(database: Database, boot_id: str) -> bool:
     try:
         database.path.parent.mkdir(parents=True, exist_ok=True)
+        database.path.touch(mode=0o600)  # code and environments are in it; SQLite gives its other files the same mode
         with database.engine.begin() as connection:
             migrate.upgrade(connection)
             unclean = boot.begin_run(connection, boot_id)

@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 GROUP_MAX = 256  # changes in one transaction: more would make the first wait for the last
 WAITING_MAX = 1024  # changes that wait to be taken; beyond that, callers wait for their turn
+LOOK_BYTES = 256 * 1024  # small beside LOG_BYTES_HARD
 PAGES_PER_CHANGE = 6  # what one change costs in the log at least: its tables and their indexes
 
 
@@ -39,7 +40,8 @@ class Writer:
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._room = asyncio.Semaphore(WAITING_MAX)
         self._closed = False
-        self._log_bytes = 0  # a guess, upwards, of what was written since the last checkpoint
+        self._log_bytes = 0  # a guess, upwards, of what was written since the last checkpoint, and
+        self._unlooked_bytes = 0  # since the log's real size was looked at
         self.wants_checkpoint = threading.Event()
         self._connection = database.connect(cache_kb=WRITER_CACHE_KB)
         self._changes = Changes(self._connection, statements)
@@ -67,8 +69,10 @@ class Writer:
         while (first := self._queue.get()) is not None:
             group, last = self._gather(first)
             self._write_group(group)
-            if self._database.log_bytes() > LOG_BYTES_HARD:
-                self._copy_log()
+            if self._unlooked_bytes > LOOK_BYTES:
+                self._unlooked_bytes = 0
+                if self._database.log_bytes() > LOG_BYTES_HARD:
+                    self._copy_log()
             if last:
                 return
 
@@ -141,6 +145,7 @@ class Writer:
             log.debug("%d writes were done after their event loop had closed", len(answers))
 
     def _count_log(self, more_bytes: int) -> None:
+        self._unlooked_bytes += more_bytes
         self._log_bytes += more_bytes
         if self._log_bytes > LOG_BYTES_SOFT:
             self._log_bytes = 0

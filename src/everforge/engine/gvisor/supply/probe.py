@@ -18,7 +18,8 @@ from typing import Any, cast
 from . import trial
 
 TRIAL_SECONDS = 90.0
-_NAMESPACES = (
+_NAMESPACES_AS_ROOT = "root needs leave to mount (CAP_SYS_ADMIN), which a container must be given"
+_NAMESPACES_AS_USER = (
     "allow user namespaces (`sysctl -w kernel.unprivileged_userns_clone=1`, `sysctl -w user.max_user_namespaces=10000`, and on systems with "
     "AppArmor `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`), or run as root"
 )
@@ -47,7 +48,7 @@ def probe_runsc(path: Path) -> ProbeOutcome:
     if not os.access(path, os.X_OK):
         return ProbeOutcome(False, "file", f"{path} may not be executed", f"run `chmod +x {path}`")
     if problem := namespace_problem():
-        return ProbeOutcome(False, "namespaces", problem, _NAMESPACES)
+        return ProbeOutcome(False, "namespaces", problem, namespace_remedy())
     # Short paths: the trial's sockets lie in this folder, and the kernel allows 107 characters.
     with tempfile.TemporaryDirectory(prefix="everforge-probe-", dir="/tmp" if os.access("/tmp", os.W_OK) else None) as work:
         return _outcome(_run_trial(path, Path(work)))
@@ -67,6 +68,10 @@ def namespace_problem() -> str:
         return ""
     kind = "mount" if os.geteuid() == 0 else "user"
     return f"{kind} namespaces cannot be made ({done.stderr.strip() or f'exit code {done.returncode}'})"
+
+
+def namespace_remedy() -> str:
+    return _NAMESPACES_AS_ROOT if os.geteuid() == 0 else _NAMESPACES_AS_USER
 
 
 def _namespaces() -> list[str]:

@@ -1,0 +1,53 @@
+"""A guard over the sum of the user's memory: rlimits bound each process, and many small ones could still take the whole sandbox down."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from . import processes
+from .limits import MIB
+from .processes import Process
+
+LOOK_SECONDS = 0.2
+WATCHFUL_SHARE = 0.5  # above it we look also while no instruction runs
+
+
+class MemoryGuard:
+    def __init__(self) -> None:
+        self.memory_mb = 0
+        self._next_look = 0.0
+        self._watchful = False
+
+    def seconds_to_wait(self, now: float, running: bool) -> float | None:
+        """Until the next look; None when there is nothing to watch, so that an idle machine sleeps."""
+        if not self.memory_mb or not (running or self._watchful):
+            return None
+        return max(0.0, self._next_look - now)
+
+    def look(self, now: float, running: bool) -> tuple[Process, str] | None:
+        """The process that was killed, if one had to be, and why."""
+        if self.seconds_to_wait(now, running) != 0.0:
+            return None
+        self._next_look = now + LOOK_SECONDS
+        found = processes.user_processes()
+        used_mb = self._used_mb(found)
+        self._watchful = used_mb > self.memory_mb * WATCHFUL_SHARE
+        if used_mb <= self.memory_mb or not found:
+            return None
+        largest = max(found, key=lambda p: p.rss_pages)
+        processes.send_signal(largest.pid, signal.SIGKILL)
+        return largest, f"out of memory: {used_mb} MB in use, {self.memory_mb} MB allowed; killed the largest process, {largest.pid}"
+
+    def _used_mb(self, found: list[Process]) -> int:
+        """Pages that forked processes share are counted for each of them, so a large sum is checked against what the kernel has given out."""
+        summed_mb = sum(p.rss_pages for p in found) * os.sysconf("SC_PAGE_SIZE") // MIB
+        if summed_mb <= self.memory_mb or not processes.is_init():
+            return summed_mb
+        return min(summed_mb, _given_out_mb())
+
+
+def _given_out_mb() -> int:
+    fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines() if ":" in line)
+    return (int(fields["MemTotal"].split()[0]) - int(fields["MemAvailable"].split()[0])) // 1024

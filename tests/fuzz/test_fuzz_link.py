@@ -1,0 +1,40 @@
+"""Runs the fuzzer for a while: seconds always, minutes in the long tests."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris has no wheel for this Python")
+
+FUZZER = Path(__file__).with_name("fuzz_link.py")
+
+
+def fuzz(folder: Path, seconds: int) -> int:
+    """How many inputs were tried; fails with the fuzzer's own words."""
+    corpus, crashes = folder / "corpus", folder / "crashes"
+    corpus.mkdir()
+    crashes.mkdir()
+    command = [sys.executable, str(FUZZER), f"-max_total_time={seconds}", "-max_len=4096", "-rss_limit_mb=1024", "-timeout=10"]
+    ended = subprocess.run(
+        [*command, f"-artifact_prefix={crashes}/", str(corpus)], capture_output=True, text=True, timeout=seconds + 120, check=False
+    )
+    found = [f"{path.name}: {path.read_bytes()!r}" for path in crashes.iterdir()]
+    assert ended.returncode == 0, f"{ended.stderr[-4000:]}\n{found}"
+    tried = re.search(r"Done (\d+) runs", ended.stderr)
+    assert tried, ended.stderr[-4000:]
+    return int(tried[1])
+
+
+def test_a_few_seconds_of_hostile_bytes_break_nothing(tmp_path: Path) -> None:
+    assert fuzz(tmp_path, seconds=4) > 500
+
+
+@pytest.mark.slow
+def test_two_minutes_of_hostile_bytes_break_nothing(tmp_path: Path) -> None:
+    assert fuzz(tmp_path, seconds=120) > 50_000

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from everforge.wire import messages
+from everforge.wire.bodies import NESTING_MAX
+from everforge.wire.errors import ProtocolError
+from everforge.wire.messages import (
+    FROM_GUEST,
+    FROM_KEEPER,
+    Display,
+    End,
+    GuestMessage,
+    Hello,
+    Outputs,
+    Run,
+    decode_from_guest,
+    decode_from_keeper,
+    encode,
+)
+from everforge.wire.shapes import INTEGER_MAX, field_checks
+
+ints = st.integers(-INTEGER_MAX, INTEGER_MAX)
+texts = st.text()  # without lone surrogates: those do not come back as they were
+plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
+json_values = st.recursive(plain, lambda c: st.lists(c, max_size=4) | st.dictionaries(texts, c, max_size=4), max_leaves=10)
+FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    "int": ints,
+    "str": texts,
+    "bool": st.booleans(),
+    "int | None": st.none() | ints,
+    "str | None": st.none() | texts,
+    "list[str]": st.lists(texts, max_size=5),
+    "Stream": st.sampled_from(["stdout", "stderr"]),
+    "GuestEnd": st.sampled_from(["value", "error", "interrupted", "died"]),
+    "dict[str, Any]": st.dictionaries(texts, json_values, max_size=3),
+    "dict[str, Any] | None": st.none() | st.dictionaries(texts, json_values, max_size=3),
+    "dict[str, str]": st.dictionaries(texts, texts, max_size=3),
+    "dict[str, int]": st.dictionaries(texts, ints, max_size=3),
+}
+
+
+def any_of(table: dict[int, type[GuestMessage]]) -> st.SearchStrategy[GuestMessage]:
+    return st.one_of(*(st.builds(cls, **{f.name: FIELDS[str(f.type)] for f in fields(cls)}) for cls in table.values()))
+
+
+@given(any_of(FROM_GUEST))
+def test_what_a_guest_says_arrives_as_it_was(message: GuestMessage) -> None:
+    assert decode_from_guest(message.kind, encode(message)) == message
+
+
+@given(any_of(FROM_KEEPER))
+def test_what_a_keeper_says_arrives_as_it_was(message: GuestMessage) -> None:
+    assert decode_from_keeper(message.kind, encode(message)) == message
+
+
+def test_no_two_messages_have_the_same_kind() -> None:
+    kinds = [cls.kind for cls in (*FROM_GUEST.values(), *FROM_KEEPER.values())]
+    assert len(set(kinds)) == len(kinds) == 14
+
+
+kinds = st.sampled_from(sorted({*FROM_GUEST, *FROM_KEEPER})) | st.integers(0, 255)
+wild = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()), lambda c: st.lists(c) | st.dictionaries(st.text(), c)
+)
+
+
+@given(kinds, st.binary() | wild.map(lambda v: json.dumps(v).encode()))
+def test_any_bytes_give_a_message_or_a_protocol_error(kind: int, body: bytes) -> None:
+    for decode in (decode_from_guest, decode_from_keeper):
+        with contextlib.suppress(ProtocolError):
+            assert isinstance(decode(kind, body), GuestMessage)
+
+
+@given(any_of(FROM_GUEST), st.data())
+def test_a_message_with_one_wrong_field_is_a_message_or_a_protocol_error(message: GuestMessage, data: st.DataObject) -> None:
+    body = json.loads(encode(message))
+    name = data.draw(st.sampled_from(sorted(body)) | st.text(max_size=5))
+    if data.draw(st.booleans()):
+        body.pop(name, None)
+    else:
+        body[name] = data.draw(wild)
+    with contextlib.suppress(ProtocolError):
+        found = decode_from_guest(message.kind, json.dumps(body).encode())
+        assert all(check(getattr(found, name)) for name, check in field_checks(type(found)).items())
+        encode(found).decode("ascii")
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (Run.kind, b'{"instruction":1}'),
+        (Run.kind, b'{"instruction":1,"code":"x","more":1}'),
+        (Run.kind, b'{"instruction":true,"code":"x"}'),
+        (Run.kind, b'{"instruction":1.0,"code":"x"}'),
+        (Run.kind, b'{"instruction":9223372036854775808,"code":"x"}'),
+        (Run.kind, b'{"instruction":' + b"9" * 10_000 + b',"code":"x"}'),
+        (Run.kind, b'{"instruction":NaN,"code":"x"}'),
+        (Run.kind, b'{"instruction":1,"code":null}'),
+        (Run.kind, b'{"instruction":1,"code":"\xff"}'),
+        (Run.kind, b'{"instruction":1,"code":"\xed\xa0\x80"}'),  # a half surrogate pair in UTF-8
+        (Run.kind, '{"instruction":1,"code":"x"}'.encode("utf-16")),
+        (Run.kind, '\ufeff{"instruction":1,"code":"x"}'.encode()),
+        (Run.kind, b'{"instruction":1,"code":"\x00"}'),
+        (Run.kind, b"[]"),
+        (Run.kind, b"null"),
+        (Run.kind, b""),
+        (Run.kind, b"[" * 100_000),
+        (Run.kind, b'{"a":' * 100_000),
+        (Run.kind, b'{"__class__":1}'),
+        (0, b"{}"),
+        (255, b"{}"),
+    ],
+)
+def test_what_is_no_message_is_refused(kind: int, body: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode_from_keeper(kind, body)
+
+
+def test_a_message_of_the_other_direction_is_refused() -> None:
+    with pytest.raises(ProtocolError):
+        decode_from_guest(Run.kind, encode(Run(1, "x")))
+    with pytest.raises(ProtocolError):
+        decode_from_keeper(Hello.kind, b"{}")
+
+
+@pytest.mark.parametrize(("end", "fits"), [("value", True), ("lost", False), (["value"], False), ({}, False), (None, False)])
+def test_a_word_that_is_not_of_the_list_is_refused(end: object, fits: bool) -> None:
+    body = json.dumps({"instruction": 1, "end": end, "runtime_us": 1}).encode()
+    if fits:
+        assert decode_from_guest(End.kind, body) == End(1, "value", 1)
+    else:
+        with pytest.raises(ProtocolError):
+            decode_from_guest(End.kind, body)
+
+
+def nested(depth: int) -> bytes:
+    return b'{"instruction":null,"data":{"a":' + b"[" * depth + b"]" * depth + b"}}"
+
+
+@pytest.mark.parametrize("depth", [1, NESTING_MAX - 3])
+def test_nesting_within_reason_is_taken(depth: int) -> None:
+    message = decode_from_guest(Display.kind, nested(depth))
+    assert json.loads(encode(message)) == json.loads(nested(depth)) | {"metadata": {}}
+
+
+@pytest.mark.parametrize("depth", [NESTING_MAX + 1, 300, 900, 990, 5000, 10**6])
+@pytest.mark.parametrize("tail", [b"", b'"\\ud800"'])
+def test_deeper_nesting_is_refused(depth: int, tail: bytes) -> None:
+    body = nested(depth).replace(b"[]", b"[" + tail + b"]")
+    with pytest.raises(ProtocolError):
+        decode_from_guest(Display.kind, body)
+
+
+def test_many_brackets_side_by_side_are_not_nesting() -> None:
+    lines = ["[{" * 1000] * 10
+    assert decode_from_guest(Outputs.kind, encode(Outputs(1, "stdout", lines))) == Outputs(1, "stdout", lines)
+    data: dict[str, Any] = {"a": [[] for _ in range(1000)]}
+    assert decode_from_guest(Display.kind, encode(Display(None, data))) == Display(None, data)
+
+
+@given(st.text(st.characters()))  # with lone surrogates
+def test_half_surrogate_pairs_become_replacement_characters_and_the_rest_stays(text: str) -> None:
+    found = decode_from_guest(Outputs.kind, encode(Outputs(0, "stdout", [text])))
+    assert isinstance(found, Outputs)
+    (line,) = found.lines
+    line.encode("utf-8")
+    joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")  # two halves that meet are a whole
+    assert line == "".join("\ufffd" if 0xD800 <= ord(c) <= 0xDFFF else c for c in joined)
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+def test_what_is_no_finite_number_becomes_null(text: str) -> None:
+    found = decode_from_guest(Display.kind, b'{"instruction":null,"data":{"x":[' + text.encode() + b",1.5]}}")
+    assert isinstance(found, Display)
+    assert found.data == {"x": [None, 1.5]}
+    assert decode_from_guest(Display.kind, encode(Display(None, {"x": math.inf}))) == Display(None, {"x": None})
+
+
+def test_every_field_has_a_type_that_can_be_checked() -> None:
+    for cls in (*FROM_GUEST.values(), *FROM_KEEPER.values()):
+        assert list(field_checks(cls)) == [f.name for f in fields(cls)]
+    assert messages.PROTOCOL == 1
