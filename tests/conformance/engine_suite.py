@@ -21,8 +21,11 @@ END_SECONDS = 30.0
 class Ground(Protocol):
     """What an engine stands on in a test, and what only the outside can do to it."""
 
-    engine: Engine
-    image: Image
+    @property
+    def engine(self) -> Engine: ...
+
+    @property
+    def image(self) -> Image: ...
 
     def new_folder(self) -> Path:
         """An empty folder that a sandbox may be saved into."""

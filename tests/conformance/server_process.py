@@ -1,4 +1,4 @@
-"""A server of the least kind, to be killed or to be run as another user: `ACTION DATA RUNSC IMAGES IMAGE`. Prints one line when it is where it should be."""
+"""A server of the least kind, to be killed or to be run as another user: `ACTION DATA RUNSC IMAGES IMAGE`. Prints one line when it is ready."""
 
 from __future__ import annotations
 

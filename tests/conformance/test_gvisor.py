@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -52,7 +52,7 @@ async def _hold(ground: GvisorGround, runsc: Path) -> tuple[asyncio.subprocess.P
 
 
 @contextmanager
-def small_disk(folder: Path) -> Iterator[Path]:
+def small_disk(folder: Path) -> Generator[Path]:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], check=True)
     try:
         yield folder

@@ -82,7 +82,9 @@ async def steps_of(server: ServerProcess, operation: str) -> list[str]:
     await walk(server, operation, journal)
     heard: list[str] = await server.call("steps")
     # "after A" and the "before B" that follows it at once are one and the same place.
-    return [step for step, following in zip(heard, [*heard[1:], ""], strict=True) if not (step.startswith("1:after") and following.startswith("1:before"))]
+    return [
+        step for step, following in zip(heard, [*heard[1:], ""], strict=True) if not (step.startswith("1:after") and following.startswith("1:before"))
+    ]
 
 
 async def check(server: ServerProcess, operation: str, journal: dict[str, list[int]]) -> None:

@@ -104,7 +104,7 @@ class Agent:
             return wanted
         events = 0 if self.link.full else select.POLLIN
         if events:
-            wanted.update({fd: events for fd in self.outlet.read_fds})
+            wanted.update(dict.fromkeys(self.outlet.read_fds, events))
         if self.worker is not None:
             if self.worker.wants_to_write:
                 events |= select.POLLOUT
@@ -314,13 +314,17 @@ class Agent:
 
     def _spawn(self) -> None:
         user_site = self._failed_starts == 0  # a package in the user's folder may be what keeps it from starting
-        self.worker = Worker(self.env, home.folder(), self.outlet.write_fds, self.limits, user_site)
-        self.interpreters += 1
+        try:
+            self.worker = Worker(self.env, home.folder(), self.outlet.write_fds, self.limits, user_site)
+        except OSError as e:  # no process, no memory, no descriptor to be had
+            self._after_failed_start(str(e))
+        else:
+            self.interpreters += 1
 
     def _watch_children(self) -> int:
         r, w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(w, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         return r
 
     def _reap(self) -> None:
@@ -375,6 +379,9 @@ class Agent:
     def _after_failed_start(self, cause: str) -> None:
         self._failed_starts += 1
         if self._failed_starts < STARTS_MAX:
+            # What the user has left running may be what takes all the processes or memory there are.
+            processes.kill_all(processes.user_processes())
+            self._notes.append("every process was ended, because no interpreter could be started beside them")
             self._spawn()
         elif self.queue:
             self.running = self.queue.popleft()
@@ -411,7 +418,7 @@ class Agent:
         drift_ns = time.time_ns() - go.time_ns
         if go.entropy is not None and self.worker is not None and self.worker.ready:
             # Ordered before anything of the user's runs; told as thawed when the interpreter has done it.
-            self.worker.order(channel.ENTROPY, bytes.fromhex(go.entropy))
+            self.worker.order(channel.ENTROPY, _from_hex(go.entropy))
             self.reseeding = Reseeding(time.monotonic() + RESEED_SECONDS_MAX, drift_ns)
         if self.standstill is not None:
             self.standstill.end()
@@ -426,6 +433,13 @@ class Agent:
         if self.reseeding is not None:
             self.link.send(Thawed(self.reseeding.drift_ns))
             self.reseeding = None
+
+
+def _from_hex(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError as e:
+        raise ProtocolError("entropy is not hexadecimal") from e
 
 
 def private(fd: int) -> int:

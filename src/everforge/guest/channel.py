@@ -109,10 +109,14 @@ class ChildEnd:
 
     def send(self, kind: int, body: bytes) -> None:
         with self._lock:
-            packets = pack(kind, body, self._number + 1)
-            count = len(packets)
-            self._number += count  # between this line and the next no handler can come
-            self._waiting.extend(packets)
+            while True:
+                number = self._number
+                packets = pack(kind, body, number + 1)
+                count = len(packets)
+                if number == self._number:  # else a handler has sent something meanwhile; from here to the next call none can come
+                    self._number += count
+                    self._waiting.extend(packets)
+                    break
             self.pump()
 
     def pump(self) -> None:

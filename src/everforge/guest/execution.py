@@ -19,7 +19,6 @@ COMPILE_FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 SOURCES_MAX = 5_000  # instructions whose source lines can still be shown in tracebacks and by inspect
 PLAIN_TYPES = frozenset({int, float, bool, str, bytes, complex, list, tuple, dict, set, frozenset, range, type(None)})
 _FIRST_WORD = re.compile(r"\s*([A-Za-z_]\w*)")
-_NOTHING = object()
 
 
 class Steps(NamedTuple):
@@ -32,16 +31,16 @@ class Steps(NamedTuple):
 
 class Execution:
     def __init__(self, shell: MachineShell) -> None:
-        self.shell = shell
+        self.shell: Any = shell  # IPython is not typed
         self.result_bytes_max = 8 * 1024 * 1024
         self.runtime_us = 0
         self.rendering = False  # the code has run; its value is being turned into text
-        self._own_cleanups = list(shell.input_transformer_manager.cleanup_transforms)
+        self._own_cleanups = len(self.shell.input_transformer_manager.cleanup_transforms)
         self._sources: deque[str] = deque()
-        self._callbacks = shell.events.callbacks
+        self._callbacks: dict[str, list[Any]] = self.shell.events.callbacks
         self._callbacks["pre_execute"].clear()  # it only forgets which warnings were shown, which we do not want at every instruction
-        formatters = shell.display_formatter.formatters
-        self._printers = [f.type_printers for mime, f in formatters.items() if mime != "text/plain"]
+        formatters: dict[str, Any] = self.shell.display_formatter.formatters
+        self._printers: list[dict[Any, Any]] = [f.type_printers for mime, f in formatters.items() if mime != "text/plain"]
 
     def run(self, number: int, code: str) -> Rendered:
         """Raises whatever the user's code raises. `runtime_us` is set in either case."""
@@ -65,6 +64,9 @@ class Execution:
         if len(self._sources) > SOURCES_MAX:
             linecache.cache.pop(self._sources.popleft(), None)
 
+    def forget_values(self) -> None:
+        self.shell.user_ns.update({"_": "", "__": "", "___": ""})
+
     # --- compile -------------------------------------------------------------------------------------------------------------------
 
     def _compile(self, code: str, name: str) -> Steps:
@@ -77,7 +79,7 @@ class Execution:
             except (SyntaxError, ValueError):
                 pass
             try:
-                tree = compile(code, name, "exec", flags | ast.PyCF_ONLY_AST, True)
+                tree = _parse(code, name, flags)
             except (SyntaxError, ValueError) as e:
                 transformed = self._transform(code, e)
             else:
@@ -85,7 +87,7 @@ class Execution:
         else:
             transformed = self.shell.transform_cell(code)
         self._remember(name, transformed)
-        tree = compile(transformed, name, "exec", flags | ast.PyCF_ONLY_AST, True)
+        tree = _parse(transformed, name, flags)
         return self._split(self.shell.transform_ast(tree), name, flags, transformed)
 
     def _transform(self, code: str, error: Exception) -> str:
@@ -99,7 +101,7 @@ class Execution:
         """Valid Python that IPython reads in its own way: a magic's name alone on a line, or transformers that the user registered."""
         shell = self.shell
         manager = shell.input_transformer_manager
-        if shell.input_transformers_post or shell.ast_transformers or len(manager.cleanup_transforms) != len(self._own_cleanups):
+        if shell.input_transformers_post or shell.ast_transformers or len(manager.cleanup_transforms) != self._own_cleanups:
             return True
         if "\n" in code.strip():
             return False
@@ -109,16 +111,16 @@ class Execution:
         found = word.group(1)
         return found not in shell.user_ns and found in shell.magics_manager.magics["line"]
 
-    def _split(self, tree: Any, name: str, flags: int, source: str) -> Steps:
-        nodes: list[ast.stmt] = tree.body
+    def _split(self, tree: ast.Module, name: str, flags: int, source: str) -> Steps:
         last: CodeType | None = None
-        if nodes and isinstance(nodes[-1], ast.Expr) and self.shell.ast_node_interactivity != "none":
-            last = compile(ast.Expression(nodes.pop().value), name, "eval", flags, True)  # pyright: ignore[reportAttributeAccessIssue]
-        body: CodeType | None = None
-        if nodes:
-            body = compile(tree, name, "exec", flags, True)
-            self._keep_future_flags(body)
-        return Steps(body, last, last is not None and source.rstrip().endswith(";"))
+        if tree.body and isinstance(final := tree.body[-1], ast.Expr) and self.shell.ast_node_interactivity != "none":
+            tree.body.pop()
+            last = compile(ast.Expression(final.value), name, "eval", flags, True)
+        if not tree.body:
+            return Steps(None, last, source.rstrip().endswith(";"))
+        body: CodeType = compile(tree, name, "exec", flags, True)
+        self._keep_future_flags(body)
+        return Steps(body, last, source.rstrip().endswith(";"))
 
     def _keep_future_flags(self, code: CodeType) -> None:
         import __future__
@@ -172,6 +174,12 @@ class Execution:
     def _trigger(self, event: str, code: str | None = None) -> None:
         if self._callbacks[event]:
             self.shell.events.trigger(event, *([] if code is None else [_Info(code)]))
+
+
+def _parse(code: str, name: str, flags: int) -> ast.Module:
+    tree = compile(code, name, "exec", flags | ast.PyCF_ONLY_AST, True)
+    assert isinstance(tree, ast.Module)
+    return tree
 
 
 class _Info(NamedTuple):

@@ -1,4 +1,4 @@
-"""The interpreter child: takes instructions from the agent one by one and runs them in IPython's shell. Everything here is within the user's reach."""
+"""The interpreter child: takes instructions from the agent and runs them in IPython's shell. Everything here is within the user's reach."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ class Interpreter:
         self.streams = (OutStream(self.spool, 0), OutStream(self.spool, 1))
         self.guard = SignalGuard()
         self.limits = GuestLimits()
-        self._threads_of: dict[int, int] = {}
 
     def prepare(self) -> None:
         sys.stdout, sys.stderr = self.streams
@@ -50,8 +49,7 @@ class Interpreter:
         self.execution = Execution(self.shell)
         self._attempt(-1, "1+1")  # the first run of everything is slower than the second
         self.execution.tidy(-1)
-        for name in ("_", "__", "___"):
-            self.shell.user_ns[name] = ""
+        self.execution.forget_values()
         sys.argv = [""]
         sys.path.insert(0, "")  # modules in the working folder, now that ours are loaded
 
@@ -181,7 +179,7 @@ class Interpreter:
             start(thread)
 
         marked_start.__name__ = start.__name__
-        threading.Thread.start = marked_start
+        threading.Thread.start = marked_start  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _private(fd: int) -> int:

@@ -56,7 +56,7 @@ def read_process(pid: int) -> Process | None:
 
 
 def user_processes() -> list[Process]:
-    found = [p for name in os.listdir("/proc") if name.isdigit() and (p := read_process(int(name)))]
+    found = [p for name in os.listdir("/proc") if name.isdigit() and (p := read_process(int(name)))]  # noqa: PTH208 - looked at often
     own = os.getpid()
     if is_init():
         return [p for p in found if p.pid != own]

@@ -50,7 +50,7 @@ def plain_data(data: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _plain(content: Any) -> Any:
-    if isinstance(content, (bytes, bytearray, memoryview)):
+    if isinstance(content, (bytes, bytearray)):
         return base64.b64encode(content).decode("ascii")
     if isinstance(content, str):
         return str(content)

@@ -1,4 +1,4 @@
-"""Text from the interpreter to the agent through shared memory: written once, there even when the writer dies in the next instruction of its processor.
+"""Text from the interpreter to the agent through shared memory: once written it is there, even when the writer dies the moment after.
 
 A byte stream of segments, each with a header that says which stream and thread it is of. The last segment grows in place while the same thread
 writes on, so that a loop of prints costs a few copies of bytes. One writer, one reader, no lock: the writer stores the bytes, then the
@@ -100,32 +100,36 @@ class Writer(Shared):
         self._words[_WRITTEN] = self._written
 
     def _write_carefully(self, segment: tuple[int, int, int], data: bytes) -> int:
-        if segment != self._segment or self._length >= SEGMENT_BYTES_MAX:
-            if self._room() <= 3 * _HEADER.size:  # padding and header
-                return 0
-            self._open(segment)
+        if (segment != self._segment or self._length >= SEGMENT_BYTES_MAX) and not self._open(segment):
+            return 0
+        at = self._written
         room = self._room()
+        count = min(len(data), room, SEGMENT_BYTES_MAX - self._length)
+        self._copy(at, data[:count])
+        if at != self._written or segment != self._segment:
+            return 0
         self.crowded = room < CAPACITY_BYTES // 2
         self._easy_bytes = room - CAPACITY_BYTES // 2
-        count = min(len(data), room, SEGMENT_BYTES_MAX - self._length)
-        at = self._written
-        self._copy(at, data[:count])
-        if at != self._written:
-            return 0
         self._publish(count)
         return count
 
     def _room(self) -> int:
         return CAPACITY_BYTES - (self._written - self._words[_READ])
 
-    def _open(self, segment: tuple[int, int, int]) -> None:
-        at = self._written + _padding(self._written)
+    def _open(self, segment: tuple[int, int, int]) -> bool:
+        before = self._written
+        at = before + _padding(before)
         header_at = CONTROL_BYTES + at % CAPACITY_BYTES
+        if self._room() <= 3 * _HEADER.size:  # padding, header and a byte
+            return False
         _HEADER.pack_into(self._memory, header_at, 0, *segment)
+        if before != self._written:
+            return False
         self._header_at = header_at
         self._written = at + _HEADER.size
         self._segment = segment
         self._length = 0
+        return True
 
     def _copy(self, position: int, data: bytes) -> None:
         at = position % CAPACITY_BYTES

@@ -1,5 +1,8 @@
 """IPython's InteractiveShell without a terminal: its magics, formatters and namespace, our streams, subprocesses and displays."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# IPython is not typed.
+
 from __future__ import annotations
 
 import asyncio
@@ -46,8 +49,6 @@ class Exit:
 
 
 class MachineShell(InteractiveShell):
-    colors_default = "nocolor"
-
     def init_profile_dir(self, profile_dir: Any) -> None:
         # A profile that is not on disk: nothing of ours appears in the user's home, and nothing there can keep the shell from starting.
         self.profile_dir = profile_dir or ProfileDir()

@@ -29,7 +29,7 @@ class SignalGuard:
 
     def install_own(self, number: int, action: Callable[[], None]) -> None:
         """A signal between the agent and us, which no code of the user's should touch."""
-        _set(number, lambda *_: action())
+        _set(number, lambda _number, _frame: action())
 
     def signal(self, signalnum: int, handler: Any, /) -> Any:
         """Stands in for signal.signal."""

@@ -29,7 +29,7 @@ from .driver import Guest
         ("(lambda: (yield))().__class__.__name__", "'generator'"),
         ("'\\ud800'", "'\\ud800'"),
         ("__name__", "'__main__'"),
-        ("'é' * 2 + '\\N{PILE OF POO}'", "'éé\\N{PILE OF POO}'".encode().decode("unicode_escape") if False else "'éé\U0001f4a9'"),
+        ("'é' * 2 + '\\N{PILE OF POO}'", "'éé\U0001f4a9'"),
         ("if True:\n    z = 1\nz", "1"),
         ("    3", "3"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import os
 import socket
 import sys
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from everforge.engine.warden import verbs
-from everforge.engine.warden.__main__ import BUSY
 from everforge.engine.warden.channel import Channel
 from everforge.engine.warden.folders import Folders
 from everforge.wire import errors
@@ -21,7 +21,11 @@ from everforge.wire.errors import DataFolderBusy, EngineUnfit, EverforgeError, P
 
 START_SECONDS = 20.0
 RETRY_SECONDS = 0.05
+ATTEMPTS = 5  # to replace a warden, before everything it held is given up
+PAUSE_SECONDS = 0.2
 HELLO_SECONDS = 20.0  # longer than a warden waits for its old holder to end
+
+log = logging.getLogger(__name__)
 
 Answer = tuple[dict[str, Any], list[int]]
 
@@ -39,12 +43,20 @@ class Places:
 
 
 class Client:
-    """`ended` is told of every sandbox that is no more; `replaced` when another warden had to be started, before anything else is asked of it."""
+    """`ended` is told of every sandbox that is no more; `replaced` when another warden had to be started, before anything else is asked of it; `lost`
+    when none can be had any more."""
 
-    def __init__(self, places: Places, ended: Callable[[str, str, str], None], replaced: Callable[[Client], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        places: Places,
+        ended: Callable[[str, str, str], None],
+        replaced: Callable[[Client], Awaitable[None]],
+        lost: Callable[[str], None],
+    ) -> None:
         self._places = places
         self._ended = ended
         self._replaced = replaced
+        self._lost = lost
         self._channel: Channel | None = None
         self._asked: dict[int, asyncio.Future[Answer]] = {}
         self._numbers = itertools.count(1)
@@ -127,24 +139,29 @@ class Client:
         while True:
             await self._read_until_gone()
             self._up.clear()
-            self._fail(WardenGone("the warden ended"))
-            self._drop_channel()
-            reading: asyncio.Task[None] | None = None
-            try:
-                await self._connect()
-                reading = asyncio.create_task(self._read_until_gone())
-                await self._replaced(self)
-            except WardenGone:
-                continue  # it was killed again
-            except EverforgeError as e:
-                self._failure = e
-                self._up.set()
-                return
-            finally:
-                if reading is not None:
-                    reading.cancel()
-                    await asyncio.gather(reading, return_exceptions=True)
+            for attempt in range(ATTEMPTS):
+                self._fail(WardenGone("the warden ended"))
+                self._drop_channel()
+                try:
+                    await self._replace()
+                    break
+                except EverforgeError as e:
+                    log.warning("no new warden yet: %s", e)
+                    self._failure = e if attempt == ATTEMPTS - 1 else None
+                    await asyncio.sleep(PAUSE_SECONDS)
             self._up.set()
+            if self._failure is not None:
+                self._lost(self._failure.message)
+                return
+
+    async def _replace(self) -> None:
+        await self._connect()
+        reading = asyncio.create_task(self._read_until_gone())
+        try:
+            await self._replaced(self)
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
 
     async def _read_until_gone(self) -> None:
         while self._channel is not None:
@@ -214,7 +231,7 @@ class Client:
             *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE, pass_fds=self._namespaces
         )
         complaint = (await process.communicate())[1]
-        if process.returncode not in (0, BUSY):
+        if process.returncode not in (0, verbs.BUSY):
             raise EngineUnfit(complaint.decode(errors="replace").strip()[-600:] or f"the warden ended with status {process.returncode}")
         return process.returncode == 0
 

@@ -34,7 +34,7 @@ class Gvisor:
         self._binary = binary
         self._settings = pool
         self._sandboxes: dict[str, GvisorSandbox] = {}
-        self._client = Client(places, self._told_ended, self._hand_over)
+        self._client = Client(places, self._told_ended, self._hand_over, self._lose_all)
         self._empty = Pool()
         self._ready = Pool(shelves_max=16)
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -244,6 +244,11 @@ class Gvisor:
             except EverforgeError as e:
                 self._told_ended(id, How.LOST, e.message)
         await client.ask_now(verbs.Sweep())
+
+    def _lose_all(self, why: str) -> None:
+        """No warden can be had. Our ends are closed, so the guests end too."""
+        for id in list(self._sandboxes):
+            self._told_ended(id, How.LOST, why)
 
     def _own(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.create_task(_quietly(work))

@@ -22,7 +22,8 @@ log = logging.getLogger(__name__)
 
 SHELVES_MAX = 4  # kinds of empty sandboxes kept: images and sizes used last
 PAUSE_SECONDS = 0.2  # after a restore the processors belong to the machine that was woken
-FAILED_PAUSE_SECONDS = 5.0
+FAILED_PAUSE_SECONDS = 1.0
+FAILURES_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Kind:
 class Shelf:
     make: Callable[[], Awaitable[GvisorSandbox]]
     count: int
+    failures: int = 0  # in a row; after FAILURES_MAX it is left alone until it is wanted again
     ready: deque[GvisorSandbox] = field(default_factory=deque[GvisorSandbox])
 
     def take(self) -> GvisorSandbox | None:
@@ -92,7 +94,7 @@ class Pool:
     def want(self, key: object, count: int, make: Callable[[], Awaitable[GvisorSandbox]]) -> None:
         """Keep `count` of them from now on."""
         shelf = self._shelves.setdefault(key, Shelf(make, count))
-        shelf.make, shelf.count = make, count
+        shelf.make, shelf.count, shelf.failures = make, count, 0
         self._shelves.move_to_end(key)
         self._wanted.set()
 
@@ -119,14 +121,16 @@ class Pool:
             while (shelf := self._first_lacking()) is not None:
                 try:
                     sandbox = await shelf.make()
-                except EverforgeError as e:
+                except (EverforgeError, OSError) as e:
                     log.warning("a sandbox could not be made ahead: %s", e)
+                    shelf.failures += 1
                     await asyncio.sleep(FAILED_PAUSE_SECONDS)
-                    break
+                    continue
+                shelf.failures = 0
                 shelf.ready.append(sandbox)
                 if shelf not in self._shelves.values() or shelf.lacking < 0:
                     shelf.ready.remove(sandbox)
                     await sandbox.destroy()
 
     def _first_lacking(self) -> Shelf | None:
-        return next((shelf for shelf in reversed(self._shelves.values()) if shelf.lacking > 0), None)
+        return next((shelf for shelf in reversed(self._shelves.values()) if shelf.lacking > 0 and shelf.failures < FAILURES_MAX), None)

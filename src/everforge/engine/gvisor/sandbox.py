@@ -40,7 +40,7 @@ class GvisorSandbox:
 
     @property
     def link(self) -> PipeLink:
-        if self._link is None or (self._link.is_closed and not self.is_over):
+        if self._link is None or (self._link.is_closed and self._to_guest >= 0):
             self._link = PipeLink(os.dup(self._from_guest), os.dup(self._to_guest))
         return self._link
 

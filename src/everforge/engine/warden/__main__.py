@@ -1,6 +1,6 @@
 """Starts a warden for a data folder: `python -m everforge.engine.warden --data D --images I --snapshots S`.
 
-Exits with 0 as soon as the warden, by then a process of its own session, listens; with BUSY when another one has the folder; with 1 and a sentence
+Exits with 0 as soon as the warden, by then a process of its own session, listens; with verbs.BUSY when another one has the folder; with 1 and a sentence
 on stderr when it cannot be.
 """
 
@@ -19,11 +19,10 @@ from pathlib import Path
 
 from everforge.wire.errors import EngineUnfit
 
-from . import cgroups, children, folders, namespaces, watch
+from . import cgroups, children, folders, namespaces, verbs, watch
 from .door import Door
 from .sandboxes import Sandboxes
 
-BUSY = 75
 LISTEN_BACKLOG = 8
 LOG_BYTES_MAX = 1024 * 1024
 
@@ -47,7 +46,7 @@ def main() -> int:
     try:
         _guard(options, tell_ready)
     except BlockingIOError:
-        os._exit(BUSY)
+        os._exit(verbs.BUSY)
     except (OSError, EngineUnfit) as e:
         print(f"the warden cannot start: {e}", file=sys.stderr)
         os._exit(1)

@@ -16,6 +16,7 @@ NO_MOUNT = "--gofer-network-namespace=new"
 OVERLAY = "--overlay2=root:dir={folder},size={size_mb}m"
 
 TAIL_BYTES = 8 * 1024
+KEPT_BYTES = 64 * 1024
 MESSAGE_LENGTH_MAX = 600
 
 
@@ -51,6 +52,15 @@ class Runsc:
             return self.log.stat().st_size
         except OSError:
             return 0
+
+    def keep_log(self, file: Path) -> None:
+        """The log goes with its sandbox; of one that failed the end is kept."""
+        try:
+            with open(self.log, "rb") as log:
+                log.seek(max(0, self.log_size() - KEPT_BYTES))
+                file.write_bytes(log.read(KEPT_BYTES))
+        except OSError:
+            pass  # the disk may be what is full
 
     def complaint(self, since: int) -> str:
         """The last thing that was logged after this size of the log, as one line."""

@@ -8,6 +8,7 @@ import os
 import socket
 import struct
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 
 from everforge.wire.errors import DataFolderBusy, EverforgeError, InvalidInput, ProtocolError
@@ -19,6 +20,7 @@ from .sandboxes import Sandboxes
 log = logging.getLogger(__name__)
 
 HANDOVER_SECONDS = 10.0  # how long a newcomer waits for an old holder that is about to end
+REFUSE_SECONDS = 1.0
 REQUESTS_MAX = 1000  # of one holder at once
 PAGE = 200  # sandboxes in one answer of `list`
 _CREDENTIALS = struct.Struct("3i")
@@ -31,14 +33,17 @@ class Holder:
         self.channel = channel
         self.pid = pid
         self.pidfd = pidfd
-        self.released = asyncio.Event()
+        self.released = asyncio.Event()  # it let go or ended
+        self.finished = asyncio.Event()  # and what waited for it in pools is gone
 
     def release(self) -> None:
+        """Wakes whoever listens to it, who then closes the channel."""
         if not self.released.is_set():
             self.released.set()
             asyncio.get_running_loop().remove_reader(self.pidfd)
             os.close(self.pidfd)
-            self.channel.close()
+            with suppress(OSError):
+                self.channel.socket.shutdown(socket.SHUT_RDWR)
 
 
 class Door:
@@ -88,11 +93,13 @@ class Door:
         if uid != os.geteuid():
             log.warning("a process of user %d was turned away", uid)
             holder.release()
+            channel.close()
             return
         asyncio.get_running_loop().add_reader(pidfd, holder.release)
         async with self._arriving:
             if not await self._make_room(holder):
                 holder.release()
+                channel.close()
                 return
             self._holder = holder
         await self._listen(holder)
@@ -103,12 +110,22 @@ class Door:
         if old is not None:
             try:
                 async with asyncio.timeout(HANDOVER_SECONDS):
-                    await old.released.wait()
+                    await old.finished.wait()
             except TimeoutError:
-                busy = DataFolderBusy(f"process {old.pid} holds the sandboxes of this data folder")
-                await self._send(newcomer, {"error": {"code": busy.code, "message": busy.message}})
+                await self._turn_away(newcomer, DataFolderBusy(f"process {old.pid} holds the sandboxes of this data folder"))
                 return False
         return not newcomer.released.is_set()
+
+    async def _turn_away(self, newcomer: Holder, why: EverforgeError) -> None:
+        """Its first request is taken off the socket: closing one with something unread in it would drop our answer."""
+        try:
+            async with asyncio.timeout(REFUSE_SECONDS):
+                packet = await newcomer.channel.receive()
+        except (TimeoutError, ProtocolError):
+            packet = None
+        for number in packet[1] if packet is not None else ():
+            os.close(number)
+        await self._send(newcomer, {"error": {"code": why.code, "message": why.message}})
 
     async def _listen(self, holder: Holder) -> None:
         assert self.sandboxes is not None
@@ -124,9 +141,10 @@ class Door:
             log.warning("process %d was let go: %s", holder.pid, e)
         finally:
             holder.release()
-            if self._holder is holder:
-                self._holder = None
+            holder.channel.close()
             await self.sandboxes.destroy_pooled()
+            self._holder = None
+            holder.finished.set()
             self.changed.set()
 
     @staticmethod

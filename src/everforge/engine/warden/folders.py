@@ -56,6 +56,11 @@ class Folders:
         return self.data / "engine"
 
     @property
+    def last_failure(self) -> Path:
+        """What runsc logged when a command failed last."""
+        return self.engines / "last-failure.log"
+
+    @property
     def mark(self) -> str:
         """Short name of this data folder, for what lies outside of it: cgroups, a run folder."""
         return _mark(self.data)

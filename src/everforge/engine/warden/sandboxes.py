@@ -15,12 +15,11 @@ from everforge.wire.errors import (
     NoCapacity,
     SandboxLost,
     SaveFailed,
-    SnapshotDamaged,
     StartFailed,
     WakeFailed,
 )
 
-from . import bundle, processes, verbs
+from . import bundle, paths, processes, verbs
 from .cgroups import Cgroups, Sizes
 from .children import Children
 from .commands import Runsc, is_disk_full
@@ -35,8 +34,7 @@ RESTORE_SECONDS = 300.0  # a large image from a cold disk
 SAVE_SECONDS = 1800.0  # a save cannot be abandoned: the sentry would write on
 DESTROY_SECONDS = 30.0
 GOFER_GRACE_SECONDS = 1.0  # a sentry that exits by itself takes its gofer along, and may be seen a moment later
-DIRECT_BYTES = 192 * 1024 * 1024  # above it, writing past the page cache is faster (3x at 1 GB); below, it only waits for the disk
-SNAPSHOT_FILES = ("checkpoint.img", "pages.img", "pages_meta.img")
+DIRECT_BYTES = 64 * 1024 * 1024  # above it, writing past the page cache is faster, syncing included (3x at 1 GB); below, slower
 ENTER_CGROUP = 'echo 0 > "$0" && exec "$@"'
 
 Report = Callable[[str, str, str], None]
@@ -54,7 +52,7 @@ class Sandboxes:
         self._traces = Traces(folders, cgroups)
         null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self._nothing = (null, null, null)
-        # Each runsc command wants a processor; more at once would only make all of them late.
+        # Coming up wants a processor: more at once would only make all of them late. Saving mostly waits for the disk.
         self._turns = asyncio.Semaphore(max(4, 2 * (os.cpu_count() or 1)))
 
     @property
@@ -84,7 +82,7 @@ class Sandboxes:
         return await self._bring_up(held, held.runsc.create(), theirs, START_SECONDS, StartFailed, verb, "created")
 
     async def restore(self, verb: verbs.Restore) -> Held:
-        folder = self._snapshot(verb.folder)
+        folder = paths.snapshot(verb.folder, self._snapshots)
         if verb.id in self._held:
             return await self._restore_into(self.get(verb.id), folder, verb)
         held, theirs = self._prepare(verb)
@@ -96,7 +94,8 @@ class Sandboxes:
                 raise InvalidInput(f"sandbox {held.id} is not an empty one")
             try:
                 self._limit(held, verb)
-                code, complaint = await self._command(held, held.runsc.restore(folder), self._nothing, RESTORE_SECONDS)
+                async with self._turns:
+                    code, complaint = await self._command(held, held.runsc.restore(folder), self._nothing, RESTORE_SECONDS)
                 if code != 0:
                     raise WakeFailed(f"the sandbox could not be restored: {complaint}")
             except BaseException:
@@ -107,9 +106,7 @@ class Sandboxes:
 
     def _prepare(self, verb: verbs.New) -> tuple[Held, tuple[int, int, int]]:
         """Everything but the command; raises before anything is left behind."""
-        image = Path(verb.image)
-        if not _is_below(image, self._images) or not image.is_dir():
-            raise InvalidInput(f"there is no image at {image} below {self._images}")
+        paths.check_image(verb.image, self._images)
         if verb.id in self._held:
             raise InvalidInput(f"there is a sandbox {verb.id} already")
         if len(self._held) >= SANDBOXES_MAX:
@@ -150,7 +147,8 @@ class Sandboxes:
         async with held.lock:
             try:
                 try:
-                    code, complaint = await self._command(held, self._enter_cgroup(held, argv, sizes), theirs, seconds)
+                    async with self._turns:
+                        code, complaint = await self._command(held, self._enter_cgroup(held, argv, sizes), theirs, seconds)
                 finally:
                     for number in theirs:
                         os.close(number)
@@ -200,7 +198,7 @@ class Sandboxes:
 
     async def save(self, verb: verbs.Save) -> None:
         held = self.get(verb.id)
-        folder = self._empty_folder(verb.folder)
+        folder = paths.empty_folder(verb.folder, self._snapshots)
         async with held.lock:
             if self.get(verb.id).state != "running":
                 raise InvalidInput(f"sandbox {verb.id} is not running")
@@ -208,7 +206,7 @@ class Sandboxes:
             code, complaint = await self._command(held, held.runsc.save(folder, direct=direct), self._nothing, SAVE_SECONDS)
         if code != 0:
             raise (DiskFull if is_disk_full(complaint) else SaveFailed)(f"the sandbox could not be saved and goes on: {complaint}")
-        if missing := [name for name in SNAPSHOT_FILES if not (folder / name).is_file()]:
+        if missing := paths.missing(folder):
             raise SaveFailed(f"the sandbox could not be saved and goes on: {missing[0]} was not written")
 
     def claim(self, verb: verbs.Claim) -> Held:
@@ -307,34 +305,8 @@ class Sandboxes:
 
     async def _command(self, held: Held, argv: list[str], stdio: tuple[int, int, int], seconds: float) -> tuple[int | None, str]:
         size = held.runsc.log_size()
-        async with self._turns:
-            code = await self._children.run(argv, stdio, seconds)
+        code = await self._children.run(argv, stdio, seconds)
         if code == 0:
             return 0, ""
+        held.runsc.keep_log(self._folders.last_failure)
         return code, held.runsc.complaint(size) if code is not None else f"it took longer than {seconds:g} s"
-
-    def _empty_folder(self, path: str) -> Path:
-        folder = Path(path)
-        if not _is_below(folder, self._snapshots) or not folder.is_dir() or any(folder.iterdir()):
-            raise InvalidInput(f"there is no empty folder {folder} below {self._snapshots}")
-        return folder
-
-    def _snapshot(self, path: str) -> Path:
-        folder = Path(path)
-        if not _is_below(folder, self._snapshots):
-            raise InvalidInput(f"{folder} is not below {self._snapshots}")
-        for name in SNAPSHOT_FILES:
-            file = folder / name
-            if file.is_symlink() or not file.is_file():
-                raise SnapshotDamaged(f"the snapshot in {folder} has no file {name}")
-        if (folder / SNAPSHOT_FILES[0]).stat().st_size == 0:
-            raise SnapshotDamaged(f"the snapshot in {folder} is empty")
-        return folder
-
-
-def _is_below(path: Path, parent: Path) -> bool:
-    """Really there: no symlink and no `..` leads out of it."""
-    try:
-        return path.resolve(strict=True).is_relative_to(parent.resolve(strict=True)) and not path.is_symlink()
-    except OSError:
-        return False

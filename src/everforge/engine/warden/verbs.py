@@ -9,6 +9,7 @@ from typing import Any, ClassVar, get_type_hints
 from everforge.wire.errors import ProtocolError
 from everforge.wire.ids import SANDBOX_ID
 
+BUSY = 75  # exit status of a warden that finds another one in its place
 PROTOCOL = 1  # raised when an older warden could no longer be understood
 DIGEST = re.compile(r"[0-9a-f]{64}")
 PATH_LENGTH_MAX = 4096

@@ -26,7 +26,7 @@ _NAMESPACES_AS_USER = (
 _REMEDIES = {
     "exec": "it must be built for this kind of processor and system",
     "flags": "a newer one is needed",
-    "start": "`everforge doctor` shows what this computer lacks",
+    "start": "look for what forbids it here: a container, a chroot, a security module",
     "save": "another build of runsc is needed",
     "restore": "another build of runsc is needed",
 }

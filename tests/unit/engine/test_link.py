@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from everforge.engine.link import READ_BYTES_MAX, PipeLink
+from everforge.wire.errors import InvalidInput, SandboxLost
+from everforge.wire.frames import RECORD_BYTES_MAX
+
+
+class Guest:
+    """The other ends of a link's two pipes."""
+
+    def __init__(self) -> None:
+        self.stdin, to_guest = os.pipe()
+        from_guest, self.stdout = os.pipe()
+        self.link = PipeLink(from_guest, to_guest)
+
+    def close(self) -> None:
+        for number in (self.stdin, self.stdout):
+            if number >= 0:
+                os.close(number)
+        self.stdin = self.stdout = -1
+
+
+@pytest.fixture
+def guest() -> Iterator[Guest]:
+    guest = Guest()
+    yield guest
+    guest.link.close()
+    guest.close()
+
+
+async def test_bytes_go_both_ways(guest: Guest) -> None:
+    await guest.link.send(b"to the guest")
+    assert os.read(guest.stdin, 100) == b"to the guest"
+    receiving = asyncio.create_task(guest.link.receive())
+    await asyncio.sleep(0)
+    os.write(guest.stdout, b"from the guest")
+    assert await receiving == b"from the guest"
+
+
+async def test_what_is_received_at_once_is_bounded(guest: Guest) -> None:
+    os.set_blocking(guest.stdout, False)
+    sent = 0
+    try:
+        while sent < 4 * READ_BYTES_MAX:
+            sent += os.write(guest.stdout, bytes(65536))
+    except BlockingIOError:
+        pass
+    total = 0
+    while total < sent:
+        data = await guest.link.receive()
+        assert 0 < len(data) <= READ_BYTES_MAX
+        total += len(data)
+
+
+async def test_a_full_pipe_makes_the_sender_wait_and_no_record_is_split(guest: Guest) -> None:
+    records = [bytes([n % 256]) * RECORD_BYTES_MAX for n in range(40)]
+
+    async def send_all() -> None:
+        for record in records:
+            await guest.link.send(record)
+
+    sending = asyncio.create_task(send_all())
+    await asyncio.sleep(0.05)
+    assert not sending.done()
+    for record in records:
+        assert await asyncio.to_thread(os.read, guest.stdin, RECORD_BYTES_MAX) == record
+    await sending
+
+
+async def test_a_guest_that_is_gone_is_told_to_reader_and_writer(guest: Guest) -> None:
+    receiving = asyncio.create_task(guest.link.receive())
+    await asyncio.sleep(0)
+    guest.close()
+    assert await receiving == b""
+    with pytest.raises(SandboxLost):
+        await guest.link.send(b"anyone?")
+
+
+async def test_closing_wakes_those_who_wait(guest: Guest) -> None:
+    receiving = asyncio.create_task(guest.link.receive())
+    await asyncio.sleep(0)
+    guest.link.close()
+    guest.link.close()
+    assert await receiving == b""
+    assert await guest.link.receive() == b""
+    with pytest.raises(SandboxLost):
+        await guest.link.send(b"x")
+
+
+async def test_a_record_that_a_pipe_cannot_take_at_once_is_refused(guest: Guest) -> None:
+    with pytest.raises(InvalidInput):
+        await guest.link.send(bytes(RECORD_BYTES_MAX + 1))
+
+
+async def test_a_cancelled_reader_leaves_the_link_usable(guest: Guest) -> None:
+    receiving = asyncio.create_task(guest.link.receive())
+    await asyncio.sleep(0)
+    receiving.cancel()
+    await asyncio.wait([receiving])
+    os.write(guest.stdout, b"still here")
+    assert await guest.link.receive() == b"still here"
