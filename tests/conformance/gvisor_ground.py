@@ -63,7 +63,7 @@ class GvisorGround:
         self._assert_clear()
 
     def _assert_clear(self) -> None:
-        assert not self._cgroups()
+        assert not self.cgroups()
         assert str(self.data) not in Path("/proc/self/mountinfo").read_text()
         assert not list(self.places.disks.iterdir())
 
@@ -71,13 +71,12 @@ class GvisorGround:
         """But what waits in pools: that is asked to go first."""
         await self.engine.give_up_pools()
         await until(lambda: not processes.scan(self.places.state))
-        await until(lambda: not self._cgroups())
-        left = [*self.places.bundles.iterdir(), *self.places.logs.iterdir(), *self.places.disks.iterdir()]
-        left += self.places.state.iterdir()
-        assert not left
-        assert _open_descriptors() <= self._descriptors + 2, "descriptors are left open"
+        await until(lambda: not self.cgroups())
+        places = self.places
+        await until(lambda: not [file for folder in (places.bundles, places.logs, places.disks, places.state) for file in folder.iterdir()])
+        await until(lambda: _open_descriptors() <= self._descriptors)
 
-    def _cgroups(self) -> list[Path]:
+    def cgroups(self) -> list[Path]:
         """Of single sandboxes, in any hierarchy of version 1 or in version 2."""
         parents = [*Path("/sys/fs/cgroup").glob(f"*/everforge/{self.places.mark}"), Path("/sys/fs/cgroup/everforge") / self.places.mark]
         return [folder for parent in parents if parent.exists() for folder in parent.iterdir() if folder.is_dir()]

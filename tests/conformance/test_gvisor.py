@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -289,6 +290,20 @@ class TestFaults:
         await ground.open()
         assert not await ground.engine.survivors()
         await ground.leaves_nothing()
+
+    async def test_a_warden_whose_data_folder_was_removed_ends_with_everything_it_holds(
+        self, tmp_path: Path, runsc: Path, minimal_image: Image
+    ) -> None:
+        ground = GvisorGround(tmp_path / "data", runsc, minimal_image, PoolSettings(empty=0))
+        server, id, warden = await _hold(ground, runsc)
+        pidfd = os.pidfd_open(warden)
+        shutil.rmtree(ground.data)
+        server.kill()
+        await server.wait()
+        await until(lambda: bool(select.select([pidfd], [], [], 0)[0]))
+        os.close(pidfd)
+        assert id not in processes.scan(ground.places.state)
+        assert not ground.cgroups()
 
 
 class TestWithoutRoot:

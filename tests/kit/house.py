@@ -148,7 +148,7 @@ class House:
     async def close(self) -> None:
         await self.kill()
         self.host.lose_everything()
-        self.snapshots._executor.shutdown(wait=True)  # pyright: ignore[reportPrivateUsage]  # a killed server's threads may still be writing
+        await self.snapshots.close()  # a killed server's threads may still be writing
         shutil.rmtree(self.folder)
 
     # --- what must hold --------------------------------------------------------------------------------------------------------------------

@@ -28,3 +28,4 @@ def setup(
         for recipe in recipes or ["default", "minimal"]:
             image = ensure(recipe, catalogue, progress)
             print(f"{image.recipe:8} {image.root}", flush=True)
+        # The templates of these images belong to a data folder, so the server makes them, on first use.

@@ -1,8 +1,8 @@
 """An engine for tests: milliseconds, no root, no isolation whatever. Passes the same suite as the real ones.
 
-`FakeHost` is the computer: it and its sandboxes outlive a `FakeEngine`, as a warden's outlive a server. The guest in a fake sandbox speaks the real
-protocol but executes a test's code right here, in this process; a few words stand for what cannot happen here: `hang()`, `sleep(s)`, `die()`, `crash()`,
-`exhaust()`.
+`FakeHost` is the computer: it and its sandboxes outlive a `FakeEngine`, as a warden's outlive a server. The guest in a fake sandbox speaks the
+real protocol but executes a test's code right here, in this process; a few words stand for what cannot happen here: `hang()`, `sleep(s)`, `die()`,
+`crash()`, `exhaust()`.
 """
 
 from __future__ import annotations

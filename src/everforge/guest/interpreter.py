@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import sys
@@ -26,11 +25,12 @@ _exit = os._exit
 
 
 class Interpreter:
-    def __init__(self, fd: int, ring_fd: int) -> None:
-        os.set_inheritable(fd, False)
+    def __init__(self, fd: int, ring_fd: int, stdout_fd: int, stderr_fd: int) -> None:
+        for kept in (fd, stdout_fd, stderr_fd):
+            os.set_inheritable(kept, False)
         self.channel = ChildEnd(fd)
         self._number: int | None = None
-        self._pipes = (_private(1), _private(2))
+        self._pipes = (stdout_fd, stderr_fd)
         self.spool = Spool(self.channel, ring.Writer(ring_fd), self._pipes, self._origin)
         os.close(ring_fd)
         self.streams = (OutStream(self.spool, 0), OutStream(self.spool, 1))
@@ -182,10 +182,6 @@ class Interpreter:
         threading.Thread.start = marked_start  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _private(fd: int) -> int:
-    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 600)
-
-
 def _leave_fork(error: BaseException | None = None) -> None:
     """A process that the user forked has run out of its instruction: it ends as a script would, and says nothing to the agent."""
     code: object = 0
@@ -200,8 +196,8 @@ def _leave_fork(error: BaseException | None = None) -> None:
     _exit(code if isinstance(code, int) else int(code is not None))
 
 
-def main(fd: int, ring_fd: int) -> None:
+def main(fd: int, ring_fd: int, stdout_fd: int, stderr_fd: int) -> None:
     sys.path.pop(0)  # our own folder, which the command put there
-    interpreter = Interpreter(fd, ring_fd)
+    interpreter = Interpreter(fd, ring_fd, stdout_fd, stderr_fd)
     interpreter.prepare()
     interpreter.serve()

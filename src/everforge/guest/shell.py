@@ -11,9 +11,11 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 from IPython.core.displaypub import DisplayPublisher
+from IPython.core.formatters import IPythonDisplayFormatter
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.profiledir import ProfileDir
 from traitlets.config import Config
@@ -38,6 +40,13 @@ class Publisher(DisplayPublisher):
         """What was told is on the tape; nothing can be cleared."""
 
 
+class SelfDisplay(IPythonDisplayFormatter):
+    """An object that can say what it is as data is not asked to show itself: its data belongs to the result, or to the display that was asked for."""
+
+    def __call__(self, obj: Any) -> bool:
+        return False if hasattr(type(obj), "_repr_mimebundle_") else bool(super().__call__(obj))
+
+
 class Exit:
     """`exit` and `quit`, called or alone on a line."""
 
@@ -49,6 +58,14 @@ class Exit:
 
 
 class MachineShell(InteractiveShell):
+    def init_ipython_dir(self, ipython_dir: Any) -> None:
+        # Set behind the trait's back, which would make the folder.
+        self._trait_values["ipython_dir"] = str(Path("~/.ipython").expanduser())
+
+    def init_display_formatter(self) -> None:
+        super().init_display_formatter()
+        self.display_formatter.ipython_display_formatter = SelfDisplay(parent=self.display_formatter)  # pyright: ignore
+
     def init_profile_dir(self, profile_dir: Any) -> None:
         # A profile that is not on disk: nothing of ours appears in the user's home, and nothing there can keep the shell from starting.
         self.profile_dir = profile_dir or ProfileDir()

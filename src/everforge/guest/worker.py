@@ -23,10 +23,10 @@ UNSENT_BYTES_MAX = 64 * 1024 * 1024
 ROOT = str(Path(__file__).parents[2])
 
 
-def command(fd: int, ring_fd: int, user_site: bool) -> list[str]:
+def command(fds: tuple[int, ...], user_site: bool) -> list[str]:
     """-P: a file random.py in the user's folder must not keep the interpreter from starting. Its own folder is put on the path afterwards."""
     package = __package__
-    program = f"import sys; sys.path.insert(0, {ROOT!r}); from {package}.interpreter import main; main({fd}, {ring_fd})"
+    program = f"import sys; sys.path.insert(0, {ROOT!r}); from {package}.interpreter import main; main{fds}"
     return [sys.executable, "-P", *([] if user_site else ["-s"]), "-c", program]
 
 
@@ -44,8 +44,9 @@ class Worker:
         null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         stdin = fcntl.fcntl(null, fcntl.F_DUPFD_CLOEXEC, processes.FIRST_PRIVATE_FD)
         stdio = (stdin, outlet_fds[0], outlet_fds[1])
-        argv = command(keep, ring_fd, user_site)
-        self.pid = processes.spawn(processes.Outfit(argv, env, cwd, stdio, (keep, ring_fd), limits))
+        # Its own copies of the pipes are made here: with few descriptors allowed it could not make them itself.
+        fds = (keep, ring_fd, *outlet_fds)
+        self.pid = processes.spawn(processes.Outfit(command(fds, user_site), env, cwd, stdio, fds, limits))
         for fd in (keep, made, ring_fd, null, stdin):
             os.close(fd)
         ours.close()

@@ -1,7 +1,8 @@
-"""New machines from old ones, and points on demand. A fork is a record whose head is the source's snapshot: it comes to life when it is first wanted."""
+"""New machines from old ones, and points on demand. A fork is a record whose head is its source's snapshot; it wakes when it is first wanted."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,14 +17,6 @@ from .lifecycle import Residence
 if TYPE_CHECKING:
     from .keeper import Keeper
     from .service import Machines
-
-
-def with_head(record: MachineRecord, head: SnapshotId) -> MachineRecord:
-    return replace(record, head=head)
-
-
-def with_image(record: MachineRecord, digest: str) -> MachineRecord:
-    return replace(record, image=digest)
 
 
 def first_point(record: MachineRecord, snapshot: SnapshotId, reason: PointReason, position: Position, instruction: int | None) -> PointRecord:
@@ -52,7 +45,7 @@ async def _name_head(keeper: Keeper, name: str | None) -> PointRecord:
 
 async def reset(machines: Machines, keeper: Keeper) -> SnapshotId | None:
     record = keeper.dossier.record
-    entry = machines.images.find(record.image)
+    entry = await asyncio.to_thread(machines.images.find, record.image)
     template = await machines.templates.ensure(entry, record.disk_mb)
     point = first_point(record, template.snapshot, "template", START, None)
     known = await keeper.dossier.store.points(record.id)

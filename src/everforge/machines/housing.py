@@ -14,10 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from everforge.engine.base import Engine, Limits, Sandbox
-from everforge.store.base import Manifest, PointReason, PointRecord, Snapshots
+from everforge.store.base import AT_END, Manifest, PointReason, PointRecord, Snapshots
 from everforge.store.retention import Retention, to_drop
 from everforge.wire.errors import EverforgeError, SandboxLost, SaveFailed, SnapshotDamaged, SnapshotForeign, SnapshotNotFound
-from everforge.wire.events import Ended
+from everforge.wire.events import Ended, Position
 from everforge.wire.ids import SnapshotId, new_snapshot_id
 from everforge.wire.messages import PROTOCOL, Hello
 
@@ -52,7 +52,7 @@ class Housing:
         if record.head is None:
             raise SnapshotNotFound(f"machine {record.name} has no snapshot to start from")
         manifest, folder = await self._open(record.head)
-        image = self._images.find(record.image).image
+        image = (await asyncio.to_thread(self._images.find, record.image)).image
         limits = Limits(memory_mb=record.memory_mb, cpus=record.cpus, processes=record.processes, disk_mb=record.disk_mb)
         checking = asyncio.create_task(self._check_pages(manifest, folder))
         sandbox: Sandbox | None = None
@@ -152,9 +152,9 @@ class Housing:
         incarnation = self._awake()
         await self.dossier.write(Arrow.SAVE_STARTED, patient=False)
         try:
-            partial, manifest = await self._save(incarnation)
+            partial, manifest, position = await self._save(incarnation)
             await incarnation.go()
-            point = await self._finish(partial, manifest, reason, name)
+            point = await self._finish(partial, manifest, reason, name, position if ended is None else AT_END)
         except SaveFailed as e:
             await incarnation.go()
             return None, e, await self._record_save(incarnation, None, ended, e)
@@ -186,10 +186,10 @@ class Housing:
         await self.dossier.write(Arrow.SLEEP_STARTED, patient=False)
         partial: Path | None = None
         try:
-            partial, manifest = await self._save(incarnation)
+            partial, manifest, position = await self._save(incarnation)
             if wanted():
                 return await self._stay(incarnation, partial)
-            point = await self._finish(partial, manifest, "idle", None)
+            point = await self._finish(partial, manifest, "idle", None, position)
         except SaveFailed as e:
             await incarnation.go()
             await self.dossier.write(Arrow.SAVE_FAILED, set={"error": e.message}, detail={"error": e.message})
@@ -230,10 +230,11 @@ class Housing:
     def _unsaved_from(self) -> int:
         return 0 if self.effects is None else max(self.effects + 1, self.dossier.record.unsaved_from)
 
-    async def _save(self, incarnation: Incarnation) -> tuple[Path, Manifest]:
+    async def _save(self, incarnation: Incarnation) -> tuple[Path, Manifest, Position]:
         """The user's processes stand still when it returns, well or not, unless it raises SandboxLost."""
         record = self.dossier.record
         await incarnation.freeze()
+        position = await self.dossier.store.end_position(record.id)
         manifest = Manifest(
             snapshot=new_snapshot_id(),
             machine=record.id,
@@ -255,9 +256,9 @@ class Housing:
         except BaseException:
             await self._snapshots.abandon(partial)
             raise
-        return partial, manifest
+        return partial, manifest, position
 
-    async def _finish(self, partial: Path, manifest: Manifest, reason: PointReason, name: str | None) -> PointRecord:
+    async def _finish(self, partial: Path, manifest: Manifest, reason: PointReason, name: str | None, position: Position) -> PointRecord:
         try:
             with self.dossier.steps.step("finish snapshot"):
                 manifest = await self._snapshots.finish(partial, manifest)
@@ -268,7 +269,7 @@ class Housing:
         return PointRecord(
             snapshot=manifest.snapshot,
             machine=record.id,
-            position=await self.dossier.store.end_position(record.id),
+            position=position,
             instruction=manifest.instruction,
             created_at=manifest.created_at,
             reason=reason,

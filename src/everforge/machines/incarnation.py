@@ -1,8 +1,8 @@
 """One sandbox being one machine, from hello to its end.
 
-The pump reads what the guest says and puts it on the tape, in the guest's order. An `end` is held until the keeper says what becomes of it
-(a snapshot may have to come first); whatever the guest says after it waits behind it, since the tape's last frame number is what a new server asks the guest
-to go on from.
+The pump reads what the guest says and puts it on the tape, in the guest's order. An `end` is held until the keeper says what becomes of it (a
+snapshot may have to come first); whatever the guest says after it waits behind it, since the tape's last frame number is what a new server asks
+the guest to go on from.
 """
 
 from __future__ import annotations

@@ -151,7 +151,9 @@ async def recover_one(machines: Machines, record: MachineRecord, sandbox: Sandbo
             await keeper.residency.lose(LOST_WITH_THE_HOST, record.next_instruction - 1)
             machines.keepers.pop(record.id)
         case Action.TAKE_OVER:
-            assert sandbox is not None and line is not None and hello is not None
+            assert sandbox is not None
+            assert line is not None
+            assert hello is not None
             return await _take_over(machines, record, arrow, sandbox, line, hello)
     return None
 

@@ -199,11 +199,11 @@ class Residency:
         await self.housing.leave()
         record = self.dossier.record
         self._admission.release(record.id)
-        executed = [] if last_executed is None else list(range(record.unsaved_from, last_executed + 1))
+        executed = range(record.unsaved_from, record.unsaved_from if last_executed is None else last_executed + 1)
         points = await self.dossier.store.points(record.id)
         since = next((p.position for p in reversed(points) if p.snapshot == record.head), START)
         reason = ending.detail or str(ending.how)
-        lost = Lost(since_position=since, instructions=executed[-LOST_NAMED_MAX:], snapshot=record.head, reason=reason)
+        lost = Lost(since_position=since, instructions=list(executed[-LOST_NAMED_MAX:]), snapshot=record.head, reason=reason)
         await self.break_down(Arrow.SANDBOX_LOST, SandboxLost(f"its sandbox was lost ({reason})"), [lost])
         if ending.how in HOST_LOST_IT:
             await self._resume(reason, executed)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from everforge.engine.base import Engine
@@ -95,11 +95,13 @@ class Machines:
     async def create(self, wanted: NewMachine | None = None, account: AccountId = OWNER) -> MachineView:
         """Answers as soon as the machine is recorded; it is started behind the answer."""
         self._check_running()
-        record, entry = self._new_record(wanted or NewMachine(), account)
+        wanted = wanted or NewMachine()
+        record = self._new_record(wanted, account)
+        entry = await asyncio.to_thread(self.images.find, wanted.image or self.settings.image)
         if record.memory_mb > self.admission.budget_mb:
             raise InvalidInput(f"memory_mb is {record.memory_mb}, but this server has {self.admission.budget_mb} MB for all its machines")
         template = await self.templates.ensure(entry, record.disk_mb)
-        record = forks.with_head(record, template.snapshot)
+        record = replace(record, image=entry.image.digest, head=template.snapshot)
         point = forks.first_point(record, template.snapshot, "template", START, None)
         with self.steps.step("record new machine"):
             await self.store.create(record, points=[point])
@@ -107,14 +109,14 @@ class Machines:
         keeper.start()
         return self._view(keeper.dossier.record, keeper)
 
-    def _new_record(self, wanted: NewMachine, account: AccountId) -> tuple[MachineRecord, Any]:
+    def _new_record(self, wanted: NewMachine, account: AccountId) -> MachineRecord:
         s = self.settings
         name = new_machine_name() if wanted.name is None else machine_name(wanted.name)
         now = time.time()
         memory_mb = requests.whole("memory_mb", _or(wanted.memory_mb, s.memory_mb), s.memory_mb_min, s.memory_mb_max, "MB")
         disk_mb = requests.whole("disk_mb", _or(wanted.disk_mb, s.disk_mb), s.disk_mb_min, s.disk_mb_max, "MB")
         processes = requests.whole("processes", _or(wanted.processes, s.processes), 4, s.processes_max, "processes")
-        record = MachineRecord(
+        return MachineRecord(
             id=new_machine_id(),
             name=name,
             account=account,
@@ -134,8 +136,6 @@ class Machines:
             metadata=requests.metadata(wanted.metadata or {}, s),
             env=requests.env(wanted.env or {}, s),
         )
-        entry = self.images.find(wanted.image or s.image)
-        return forks.with_image(record, entry.image.digest), entry
 
     async def get(self, name: str) -> MachineView:
         record = await self._record(name)

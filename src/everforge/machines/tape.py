@@ -1,6 +1,7 @@
 """Readers of tapes. A reader is a cursor, not a queue: a slow one costs nothing, and connecting again is the same as connecting.
 
-`TapeReaders` outlives keepers: a reader may follow a machine through sleep, wake and a change of keeper. Entries reach it here only after the store has them.
+`TapeReaders` outlives keepers: a reader may follow a machine through sleep, wake and a change of keeper. Entries reach it only after the store
+has them.
 """
 
 from __future__ import annotations

@@ -39,7 +39,9 @@ class ImageEntry(Protocol):
 
 
 class Images(Protocol):
-    def find(self, name_or_digest: str) -> ImageEntry: ...
+    def find(self, name_or_digest: str) -> ImageEntry:
+        """May read the disk: called in a thread. Raises ImageNotFound."""
+        ...
 
 
 class Templates:
@@ -56,6 +58,10 @@ class Templates:
     def is_verified(self, snapshot: SnapshotId) -> bool:
         """Checked whole since this server started: new machines need not wait for it to be read again."""
         return snapshot in self._verified
+
+    def expect(self, image: str, disk_mb: int) -> None:
+        """It will be asked for: not to be swept away, although no machine refers to it."""
+        self._making.setdefault(self.id(image, disk_mb), asyncio.Lock())
 
     @property
     def in_use(self) -> frozenset[SnapshotId]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -58,6 +58,7 @@ async def open_machines(
             host_memory_mb=host_memory_mb(),
             steps=steps,
         )
+        machines.templates.expect(entry.image.digest, settings.disk_mb)
         await machines.start()
         template = await machines.templates.ensure(entry, settings.disk_mb)
         if settings.ready_sandboxes:
@@ -72,7 +73,7 @@ async def open_machines(
 @asynccontextmanager
 async def running_machines(
     data: Path | None = None, settings: MachineSettings | None = None, *, progress: Progress | None = None
-) -> AsyncIterator[Machines]:
+) -> AsyncGenerator[Machines]:
     """Machines for the length of a `with` block; they are hibernated at its end, and there again at the next."""
     machines, folder = await open_machines(data, settings, progress=progress)
     try:

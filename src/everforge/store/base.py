@@ -53,13 +53,16 @@ class MachineRecord:
     deleted_at: float | None = None  # set: its name is free, and it is in no list; row and tape stay until purged
 
 
+AT_END = Position(-2)  # as a point's position: the end of the tape as the change that adds the point leaves it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointRecord:
     """A place on a tape that a machine can go back to: a snapshot, and where the tape was."""
 
     snapshot: SnapshotId
     machine: MachineId
-    position: Position  # last position on the tape when it was taken
+    position: Position  # last position on the tape when it was taken; may be AT_END in a Change
     instruction: int | None  # the last one whose effects it holds
     created_at: float
     reason: PointReason

@@ -82,7 +82,7 @@ class MemoryStore:
         machine.append(placed)
         for snapshot in change.drop_points:
             machine.points.pop(snapshot, None)
-        machine.points.update((point.snapshot, point) for point in change.add_points)
+        machine.points.update((point.snapshot, point) for point in tape.placed_points(change.add_points, machine.next_position - 1))
         return placed
 
     async def machine(self, id: MachineId) -> MachineRecord | None:

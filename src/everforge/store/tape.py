@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from everforge.wire.errors import InvalidInput
 from everforge.wire.events import Accepted, Event, Output, Position
 
-from .base import MachineQuery, MachineRecord
+from .base import AT_END, MachineQuery, MachineRecord, PointRecord
 
 # A power cut can take what was told but not yet synced; afterwards every counter jumps ahead of anything that could have been told, so that
 # a number is never given twice for two things. The jump must therefore be larger than all that can be unsynced at once, which the
@@ -88,3 +88,8 @@ def matches(record: MachineRecord, query: MachineQuery) -> bool:
         and all(record.tags.get(key) == value for key, value in query.tags.items())
         and (query.before is None or (record.created_at, record.id) < query.before)
     )
+
+
+def placed_points(points: Sequence[PointRecord], end: int) -> list[PointRecord]:
+    """Points that were added AT_END get the position that the tape ends with."""
+    return [replace(point, position=Position(end)) if point.position == AT_END else point for point in points]

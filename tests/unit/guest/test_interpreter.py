@@ -254,11 +254,11 @@ def test_an_async_task_goes_on_in_the_next_instruction_that_awaits(guest: Guest)
 
 
 def test_setup_changes_environment_and_limits_for_this_and_the_next_interpreter(fresh: Guest) -> None:
-    fresh.send(Setup({"COLOUR": "red"}, {"open_files": 777, "memory_mb": 4096}))
+    fresh.send(Setup({"COLOUR": "red"}, {"open_files": 77, "memory_mb": 4096}))
     seen = "import os, resource\nos.environ['COLOUR'], resource.getrlimit(resource.RLIMIT_NOFILE)"
-    assert fresh.value(seen) == "('red', (777, 777))"
+    assert fresh.value(seen) == "('red', (77, 77))"
     fresh.run("import os; os._exit(0)")
-    assert fresh.value(seen) == "('red', (777, 777))"
+    assert fresh.value(seen) == "('red', (77, 77))"
 
 
 def test_a_memory_limit_gives_a_memory_error_and_the_machine_lives(fresh: Guest) -> None:
@@ -267,6 +267,10 @@ def test_a_memory_limit_gives_a_memory_error_and_the_machine_lives(fresh: Guest)
     assert fresh.run("b = bytearray(2 * 1024**3)").end.error_name == "MemoryError"
     assert fresh.run("l = []\nwhile True: l.append(bytearray(10_000_000))").end.error_name == "MemoryError"
     assert fresh.value("del l\nkept") == "1"
+
+
+def test_nothing_of_ours_lies_in_the_users_home(fresh: Guest) -> None:
+    assert fresh.value("import os; os.listdir(os.path.expanduser('~'))") == "[]"
 
 
 def test_limits_of_another_time_are_ignored(fresh: Guest) -> None:

@@ -154,9 +154,12 @@ def test_a_mime_bundle_with_nan_and_foreign_objects_becomes_plain_json(guest: Gu
 
 
 def test_a_plotly_figure_comes_as_plotly_json(guest: Guest) -> None:
-    end = guest.run("import plotly.graph_objects as go\ngo.Figure(go.Scatter(y=[1, 2]))").end
-    assert end.data is not None
-    assert end.data["application/vnd.plotly.v1+json"]["data"][0]["type"] == "scatter"
+    done = guest.run("import plotly.graph_objects as go\nfig = go.Figure(go.Scatter(y=[1, 2]))\nfig")
+    assert done.said == []
+    assert done.end.data is not None
+    assert done.end.data["application/vnd.plotly.v1+json"]["data"][0]["type"] == "scatter"
+    shown = guest.run("display(fig)")
+    assert [list(d.data) for d in shown.displays] == [["application/vnd.plotly.v1+json", *list(shown.displays[0].data)[1:]]]
 
 
 def test_a_figure_is_displayed_as_png_in_order_with_the_output(guest: Guest) -> None:

@@ -1,7 +1,7 @@
 """Starts a warden for a data folder: `python -m everforge.engine.warden --data D --images I --snapshots S`.
 
-Exits with 0 as soon as the warden, by then a process of its own session, listens; with verbs.BUSY when another one has the folder; with 1 and a sentence
-on stderr when it cannot be.
+Exits with 0 as soon as the warden, by then a process of its own session, listens; with verbs.BUSY when another one has the folder; with 1 and a
+sentence on stderr when it cannot be.
 """
 
 from __future__ import annotations
@@ -134,23 +134,27 @@ async def _run(
         tasks = [group.create_task(door.serve()), group.create_task(watch.watch_slowly(sandboxes))]
         if groups is None:
             tasks.append(group.create_task(watch.watch_memory(sandboxes)))
-        await _until_unneeded(door, sandboxes, options.linger_seconds)
+        await _until_unneeded(places, door, sandboxes, options.linger_seconds)
         listener.close()
         places.socket.unlink(missing_ok=True)
         for task in tasks:
             task.cancel()
-    if len(sandboxes) == 0:
-        sandboxes.traces.clear()
+    sandboxes.traces.clear()
 
 
-async def _until_unneeded(door: Door, sandboxes: Sandboxes, linger_seconds: float) -> None:
+async def _until_unneeded(places: folders.Folders, door: Door, sandboxes: Sandboxes, linger_seconds: float) -> None:
+    """Nothing is held and nobody came for a while; or the data folder was removed, and no server can ever come back to what is held."""
     while True:
         door.changed.clear()
         try:
             async with asyncio.timeout(linger_seconds):
                 await door.changed.wait()
         except TimeoutError:
-            if not door.is_held and len(sandboxes) == 0:
+            if door.is_held:
+                continue
+            if not places.lock.exists():
+                await sandboxes.destroy_all()
+            if len(sandboxes) == 0:
                 return
 
 

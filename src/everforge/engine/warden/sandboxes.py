@@ -252,6 +252,9 @@ class Sandboxes:
             async with asyncio.timeout(DESTROY_SECONDS):
                 await held.gone.wait()
 
+    async def destroy_all(self) -> None:
+        await asyncio.gather(*(self.destroy(held.id) for held in self.all()))
+
     async def destroy_pooled(self) -> None:
         await asyncio.gather(*(self.destroy(held.id) for held in self.all() if held.pooled))
 

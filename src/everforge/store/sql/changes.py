@@ -73,7 +73,7 @@ class Changes:
         if change.drop_points:
             self.connection.executemany(self._statements.delete_point, [{"machine": machine, "snapshot": s} for s in change.drop_points])
         if change.add_points:
-            self._add_points(machine, change.add_points)
+            self._add_points(machine, tape.placed_points(change.add_points, self._staged.get(machine, position) - 1))
         return placed
 
     def _next_position(self, machine: MachineId) -> int:
