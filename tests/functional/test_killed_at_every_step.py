@@ -27,7 +27,8 @@ async def fresh(server: ServerProcess) -> dict[str, list[int]]:
         try:
             await server.call("delete", name=name)
         except Refusal as e:
-            assert e.code == "MachineNotFound", e
+            if e.code != "MachineNotFound":
+                raise
     journal: dict[str, list[int]] = {"sent": [], "acknowledged": []}
     await server.call("create", name=NAME)
     await server.call("run", name=NAME, code="seen = []")

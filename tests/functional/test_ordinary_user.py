@@ -96,7 +96,9 @@ def make_environment(user: User) -> str:
 
 def test_survival_and_forks_hold_for_an_ordinary_user(user: User) -> None:
     env = give_away(user)
-    done = user.run(make_environment(user), "-m", "kit.ordinary", "data", **env)  # relative: the path in our own command line would look like a left process
+    done = user.run(
+        make_environment(user), "-m", "kit.ordinary", "data", **env
+    )  # relative: the path in our own command line would look like a left process
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     assert "holds for uid" in done.stdout
     left = subprocess.run(["pgrep", "-u", user.name, "-a"], capture_output=True, text=True, check=False).stdout

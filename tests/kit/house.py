@@ -38,9 +38,12 @@ class Killed(BaseException):
     """The process is gone: nothing it does afterwards has an effect."""
 
 
+FAKE_IMAGE = Image("fake-image", Path("/"))
+
+
 @dataclass(frozen=True)
 class FakeImage:
-    image: Image = Image("fake-image", Path("/"))
+    image: Image = FAKE_IMAGE
     warm: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -160,7 +163,8 @@ class House:
         """Sandboxes belong to machines that have one; folders to points that exist. What is on its way may arrive first."""
         for _ in range(400):
             try:
-                return await self._check_nothing_leaked()
+                await self._check_nothing_leaked()
+                return
             except AssertionError:
                 await asyncio.sleep(0.005)
         await self._check_nothing_leaked()

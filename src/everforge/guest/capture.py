@@ -29,6 +29,7 @@ class LineBuffer:
         self.line_bytes_max = line_bytes_max
         self.last_fed = 0.0
         self._held = ""
+        self._printed = False
         self._origin: int | None = None
         self._decoders = [codecs.getincrementaldecoder("utf-8")("replace") for _ in range(2)]
 
@@ -36,8 +37,14 @@ class LineBuffer:
     def holds(self) -> bool:
         return bool(self._held)
 
+    @property
+    def mid_print(self) -> bool:
+        """An unfinished line that was printed, and not written by a subprocess."""
+        return bool(self._held) and self._printed
+
     def feed_bytes(self, data: bytes, origin: int | None, now: float, from_descriptor: bool) -> list[Piece]:
         """Any bytes, cut anywhere; those of the descriptor and those of the ring are two sequences, each with its own half characters."""
+        self._printed = not from_descriptor
         return self.feed(self._decoders[from_descriptor].decode(data), origin, now)
 
     def feed(self, text: str, origin: int | None, now: float) -> list[Piece]:

@@ -103,9 +103,10 @@ class ChildEnd:
         return os.getpid() == self._pid
 
     def forked(self) -> None:
-        self._pid = -1
-        self._lock = threading.RLock()
-        os.close(self._fd)
+        if self._pid != -1:  # once: a fork of a fork has nothing to close
+            self._pid = -1
+            self._lock = threading.RLock()
+            os.close(self._fd)
 
     def send(self, kind: int, body: bytes) -> None:
         with self._lock:

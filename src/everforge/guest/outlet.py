@@ -18,7 +18,7 @@ from .processes import FIRST_PRIVATE_FD
 from .ring import MAIN_THREAD, Said
 
 PIPE_BYTES = 256 * 1024  # fewer turns of the loop for a flood
-MID_PRINT_SECONDS = 0.001
+MID_PRINT_SECONDS = 0.01
 THREADS_MAX = 256  # with an unfinished line each
 STREAMS: tuple[Stream, Stream] = ("stdout", "stderr")
 
@@ -87,7 +87,7 @@ class Outlet:
     def read(self, waiting: list[int]) -> None:
         """As much as was noted, and nothing written later."""
         for index, count in enumerate(waiting):
-            if count and self._is_mid_print(index):
+            if count and self._mid_print_seconds(index, time.monotonic()) > 0:
                 continue
             while count > 0 and not self._link.full:
                 try:
@@ -97,10 +97,14 @@ class Outlet:
                 count -= len(data)
                 self._feed(index, MAIN_THREAD, None, data, True)
 
-    def _is_mid_print(self, stream: int) -> bool:
-        """print() writes its text and its newline apart: between the two, a subprocess's line must wait a moment."""
+    def _mid_print_seconds(self, stream: int, now: float) -> float:
+        """print() writes its text and its newline apart: how long a subprocess's line must still wait for the newline."""
         buffer = self._buffers.get((stream, MAIN_THREAD))
-        return buffer is not None and buffer.holds and time.monotonic() - buffer.last_fed < MID_PRINT_SECONDS
+        return 0.0 if buffer is None or not buffer.mid_print else max(0.0, buffer.last_fed + MID_PRINT_SECONDS - now)
+
+    def readable_fds(self, now: float) -> list[int]:
+        """The pipes that may be read now."""
+        return [fd for stream, fd in enumerate(self._read_fds) if self._mid_print_seconds(stream, now) <= 0]
 
     def take(self, said: Said, origin: int | None) -> None:
         """What the interpreter printed."""
@@ -143,7 +147,7 @@ class Outlet:
 
     def flush_silent(self, now: float) -> float | None:
         """Tells lines that have been waiting long enough for their newline; seconds until the next one will have, or None."""
-        soonest: float | None = None
+        soonest = min((s for stream in range(len(STREAMS)) if (s := self._mid_print_seconds(stream, now)) > 0), default=None)
         for buffer in self._buffers.values():
             if not buffer.holds:
                 continue

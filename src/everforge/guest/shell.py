@@ -43,7 +43,7 @@ class Publisher(DisplayPublisher):
 class SelfDisplay(IPythonDisplayFormatter):
     """An object that can say what it is as data is not asked to show itself: its data belongs to the result, or to the display that was asked for."""
 
-    def __call__(self, obj: Any) -> bool:
+    def __call__(self, obj: Any) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
         return False if hasattr(type(obj), "_repr_mimebundle_") else bool(super().__call__(obj))
 
 

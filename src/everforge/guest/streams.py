@@ -24,6 +24,7 @@ from .channel import ChildEnd
 
 DRAIN_SECONDS_MAX = 0.05  # a background process may be flooding the pipe: then order is no longer ours to keep
 LOOK_SECONDS = 0.0002
+_NEWLINE = ord("\n")
 
 _MAIN_SEGMENTS = ((0, ring.MAIN_THREAD, wire.NO_ORIGIN), (1, ring.MAIN_THREAD, wire.NO_ORIGIN))
 
@@ -41,6 +42,7 @@ class Spool:
         self._lock = threading.RLock()
         self._main = _thread.get_ident()
         self._looked = 0.0
+        self._line_ended = True
         self.forked = False
         os.register_at_fork(after_in_child=self._after_fork)
 
@@ -48,8 +50,10 @@ class Spool:
         thread = _thread.get_ident()
         segment = _MAIN_SEGMENTS[stream] if thread == self._main else (stream, thread, self._origin())
         with self._lock:
-            if time.monotonic() - self._looked > LOOK_SECONDS:
+            # Not in the middle of a line: there the agent waits for us, so that nothing comes between print's text and its newline.
+            if self._looked == 0.0 or (self._line_ended and time.monotonic() - self._looked > LOOK_SECONDS):
                 self.drain_pipes()
+            self._line_ended = data[-1] == _NEWLINE
             taken = self._ring.write(segment, data)
             if taken != len(data):
                 self._wait_for_room(segment, data[taken:])

@@ -88,6 +88,7 @@ class Machines:
             await asyncio.gather(*(k.settle() for k in list(self.keepers.values())))
         await asyncio.gather(*(k.stop() for k in list(self.keepers.values())))
         await self.engine.close()
+        await self.snapshots.close()
         await self.store.close()
 
     # --- machines ------------------------------------------------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ class MachineSettings:
     save_retry_seconds: float = 10.0  # after a hibernation that failed, e.g. for want of disk
     admission_seconds: float = 30.0  # how long a wake waits for memory
     stop_grace_seconds: float = 5.0  # for running instructions when the server stops
+    handover_seconds: float = 0.0  # an orderly stop leaves machines awake so long for the next server (an upgrade); 0 hibernates them at once
 
     # --- the host
     host_memory_mb: int = 0  # 0: three quarters of what the host has

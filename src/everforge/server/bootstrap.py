@@ -20,6 +20,7 @@ from everforge.progress import Progress, Silent
 from everforge.store.snapshots import SnapshotFolder
 from everforge.store.sql.store import SqlStore
 
+from . import caretaker
 from .datafolder import DataFolder
 
 
@@ -70,6 +71,16 @@ async def open_machines(
     return machines, folder
 
 
+async def close_machines(machines: Machines, folder: DataFolder) -> None:
+    """An orderly stop: hibernate everything, or leave it to the next server for a while, with a caretaker who hibernates it if none comes."""
+    seconds = machines.settings.handover_seconds
+    awake = bool(machines.keepers)
+    await machines.stop(hibernate=not seconds)
+    if seconds and awake:
+        await caretaker.leave(folder.path, seconds)
+    folder.unlock()
+
+
 @asynccontextmanager
 async def running_machines(
     data: Path | None = None, settings: MachineSettings | None = None, *, progress: Progress | None = None
@@ -79,5 +90,4 @@ async def running_machines(
     try:
         yield machines
     finally:
-        await machines.stop()
-        folder.unlock()
+        await close_machines(machines, folder)

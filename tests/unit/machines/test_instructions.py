@@ -41,7 +41,7 @@ async def test_a_reader_goes_on_from_any_position_exactly_once(house: House) -> 
     name = await new(house)
     await house.machines.run(name, "for i in range(5): print(i)")
     whole = [line for e in [e async for e in house.machines.read(name)] if isinstance(e, Output) for line in e.lines]
-    first = [e async for e in house.machines.read(name) if isinstance(e, Output)][0]
+    (first,) = [e async for e in house.machines.read(name) if isinstance(e, Output)]
     rest = [line async for e in house.machines.read(name, first.position + 1) if isinstance(e, Output) for line in e.lines]
     assert whole == ["0", "1", "2", "3", "4"]
     assert rest == ["2", "3", "4"]

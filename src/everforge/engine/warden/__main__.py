@@ -42,6 +42,7 @@ def main() -> int:
         if os.read(ready, 1) == b"\n":
             return 0
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) or 1
+    os.close(ready)
     os.setsid()
     try:
         _guard(options, tell_ready)
@@ -152,7 +153,7 @@ async def _until_unneeded(places: folders.Folders, door: Door, sandboxes: Sandbo
         except TimeoutError:
             if door.is_held:
                 continue
-            if not places.lock.exists():
+            if not places.data.exists() or not places.lock.exists():
                 await sandboxes.destroy_all()
             if len(sandboxes) == 0:
                 return

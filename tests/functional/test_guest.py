@@ -1,0 +1,92 @@
+"""Whatever code does to its own interpreter, in a real sandbox: one honest result, and the machine lives."""
+
+from __future__ import annotations
+
+import pytest
+
+from everforge.machines.requests import NewMachine
+from everforge.machines.service import Machines
+from everforge.wire.events import Displayed, Ended, Output
+from kit.real import TESTED, real_machines, until_gone
+
+pytestmark = pytest.mark.gvisor
+
+HARD = {  # code -> (end, a word of its error)
+    "os._exit": ("import os; os._exit(3)", "error", "exited"),
+    "segfault": ("import ctypes; ctypes.string_at(0)", "error", "SIGSEGV"),
+    "kill -9 of itself": ("import os; os.kill(os.getpid(), 9)", "error", "SIGKILL"),
+    "abort": ("import os; os.abort()", "error", "SIGABRT"),
+    "sys.exit": ("import sys; sys.exit(5)", "error", "SystemExit"),
+    "recursion": ("def f(): return f()\nf()", "error", "RecursionError"),
+    "memory": ("x = bytearray(100 << 30)", "error", "MemoryError"),
+    "repr that raises": ("class R:\n    def __repr__(self): raise ValueError('no repr')\nR()", "error", "no repr"),
+    "input": ("input('name? ')", "error", "input"),
+    "syntax": ("def f(:", "error", "SyntaxError"),
+    "closed stdout": ("import sys; sys.stdout.close(); 1", "value", ""),
+    "closed descriptor 1": ("import os; os.close(1); 1", "value", ""),
+    "closed control channel": ("import os; os.closerange(3, 1_000_000)", "error", "interpreter"),
+    "replaced stdout": ("import sys, io; kept, sys.stdout = sys.stdout, io.StringIO(); print('hidden'); sys.stdout = kept; 1", "value", ""),
+    "kill of the agent": ("import os; os.kill(1, 9)", "error", "PermissionError"),
+    "a look into the agent": ("open('/proc/1/fd/1', 'wb')", "error", "PermissionError"),
+    "a look into its memory": ("open('/proc/1/mem', 'rb')", "error", "PermissionError"),
+    "endless repr": ("class R:\n    def __repr__(self):\n        while True: pass\nR()", "timed_out", "Timed out"),
+    "swallowed interrupt": ("while True:\n    try:\n        while True: pass\n    except BaseException: pass", "timed_out", "Timed out"),
+    "stopped itself": ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", "timed_out", "Timed out"),
+}
+
+
+async def test_every_hard_thing_gives_one_honest_result_and_the_machine_lives(machines: Machines) -> None:
+    name = (await machines.create(NewMachine())).record.name
+    await machines.run(name, "open('kept.txt', 'w').write('kept')")
+    for what, (code, end, word) in HARD.items():
+        number, _ = await machines.exec(name, code, timeout_seconds=2 if end == "timed_out" else 15)
+        ended = await machines.result(name, number)
+        assert ended.end == end, (what, ended)
+        assert word in (ended.error or ""), (what, ended)
+        after = await machines.run(name, "print('alive'); open('kept.txt').read()")
+        assert after.value == "'kept'", (what, after)
+        tape = [e async for e in machines.read(name)]
+        assert len([e for e in tape if isinstance(e, Ended) and e.instruction == number]) == 1
+        assert any(isinstance(e, Output) and e.instruction == after.instruction and e.lines == ["alive"] for e in tape), what
+
+
+async def test_a_huge_repr_is_cut(machines: Machines) -> None:
+    name = (await machines.create(NewMachine(memory_mb=1024))).record.name
+    ended = await machines.run(name, "'x' * (100 << 20)", timeout_seconds=60)
+    assert ended.end == "value", (ended.end, ended.error)
+    assert len(ended.value or "") <= TESTED.result_bytes_max
+    assert ended.note
+
+
+@pytest.mark.slow
+async def test_rich_results_in_the_default_image(data) -> None:  # type: ignore[no-untyped-def]
+    from dataclasses import replace
+
+    async with real_machines(data, replace(TESTED, image="default")) as machines:
+        name = (await machines.create(NewMachine())).record.name
+
+        async def run(code: str) -> Ended:
+            ended = await machines.run(name, code, timeout_seconds=60)
+            assert ended.end == "value", ended
+            return ended
+
+        frame = await run("import pandas as pd; pd.DataFrame({'a': [1, 2]})")
+        assert frame.data is not None
+        assert "<table" in frame.data["text/html"]
+        await run("import matplotlib.pyplot as plt; plt.plot([1, 2, 3]); plt.show()")
+        figures = [e async for e in machines.read(name) if isinstance(e, Displayed) and "image/png" in e.data]
+        assert len(figures) == 1
+        plotly = await run("import plotly.graph_objects as go; go.Figure(go.Bar(y=[1, 2]))")
+        shown = [e async for e in machines.read(name) if isinstance(e, Displayed) and "application/vnd.plotly.v1+json" in e.data]
+        assert shown or "application/vnd.plotly.v1+json" in (plotly.data or {})
+        for display, mime in (("Markdown('**b**')", "text/markdown"), ("Latex('$x$')", "text/latex"), ("JSON({'a': 1})", "application/json")):
+            ended = await run(f"from IPython.display import Markdown, Latex, JSON; {display}")
+            assert mime in (ended.data or {}), (display, ended)
+        assert (await run("import asyncio; await asyncio.sleep(0, 'awaited')")).value == "'awaited'"
+        await run("!echo from the shell; python3 --version")
+        lines = [line async for e in machines.read(name) if isinstance(e, Output) for line in e.lines]
+        assert "from the shell" in lines
+        assert any(line.startswith("Python 3.13") for line in lines)
+        for module in ("numpy", "scipy", "PIL", "openpyxl", "lxml", "bs4", "requests"):
+            await run(f"import {module}")
+    await until_gone(data)
