@@ -20,9 +20,9 @@ async def main() -> None:
             print("   sum(numbers) =", (await machines.run("first", "sum(numbers)")).value)
 
             print("it sleeps, and nothing of it is in memory; the next instruction wakes it:")
-            await machines.hibernate("first")
+            await machines.hibernate("first")  # nothing of it runs any more
             print("   state:", (await machines.get("first")).state, "- memory:", await machines.memory_bytes("first"), "bytes")
-            print("   numbers =", (await machines.run("first", "numbers.append(4); numbers")).value)
+            print("   numbers =", (await machines.run("first", "numbers.append(4); numbers")).value)  # woken, and it remembers
 
             print("a fork goes its own way from the same instant:")
             await machines.fork("first", names=["second"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -70,7 +70,7 @@ async def trivial_p99(machines: Machines, name: str, seconds: float) -> float:
 
 
 @asynccontextmanager
-async def neighbours(data: Path) -> AsyncIterator[tuple[Machines, str, str]]:
+async def neighbours(data: Path) -> AsyncGenerator[tuple[Machines, str, str]]:
     """The machine to be bombed, and one beside it."""
     async with real_machines(data, SETTINGS) as machines:
         bombed, neighbour = [(await machines.create(NewMachine())).record.name for _ in range(2)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from everforge.machines.requests import NewMachine
@@ -59,9 +62,7 @@ async def test_a_huge_repr_is_cut(machines: Machines) -> None:
 
 
 @pytest.mark.slow
-async def test_rich_results_in_the_default_image(data) -> None:  # type: ignore[no-untyped-def]
-    from dataclasses import replace
-
+async def test_rich_results_in_the_default_image(data: Path) -> None:
     async with real_machines(data, replace(TESTED, image="default")) as machines:
         name = (await machines.create(NewMachine())).record.name
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -114,14 +115,17 @@ def check_state(operation: str, journal: dict[str, list[int]], answer: dict[str,
 
 async def check_nothing_leaked(server: ServerProcess) -> None:
     """Every sandbox on the host belongs to a machine (or waits empty in the pool), every folder to a point."""
-    for _ in range(100):
-        claimed, folders = await server.call("claims")
-        there = {p.name for p in (server.data / "snapshots").iterdir()}
-        running = {c.split()[-1] for c in processes_of(server.data).values() if "runsc" in c and " boot " in c}
-        if there <= set(folders) and running <= set(claimed):
-            return
+    deadline = time.monotonic() + 5
+    while left := await left_behind(server):
+        assert time.monotonic() < deadline, f"left behind: {left}"
         await asyncio.sleep(0.05)
-    raise AssertionError(f"left behind: sandboxes {running - set(claimed)}, folders {there - set(folders)}")
+
+
+async def left_behind(server: ServerProcess) -> set[str]:
+    claimed, folders = await server.call("claims")
+    there = {p.name for p in (server.data / "snapshots").iterdir()}
+    running = {c.split()[-1] for c in processes_of(server.data).values() if "runsc" in c and " boot " in c}
+    return (there - set(folders)) | (running - set(claimed))
 
 
 @pytest.mark.timeout(900)

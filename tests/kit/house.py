@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import shutil
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from everforge.engine.base import Image
+from everforge.engine.base import Engine, Image
 from everforge.engine.fake import FakeEngine, FakeHost
 from everforge.machines.keeper import Keeper
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
 from everforge.machines.settings import MachineSettings
 from everforge.machines.steps import Steps
-from everforge.store.base import Store
+from everforge.store.base import MachineQuery, Snapshots, Store
 from everforge.store.memory import MemoryStore
 from everforge.store.snapshots import SnapshotFolder
 
@@ -79,7 +80,7 @@ class Mortal:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
-        if not asyncio.iscoroutinefunction(found):
+        if not inspect.iscoroutinefunction(found):
             return found
 
         async def call(*args: Any, **kwargs: Any) -> Any:
@@ -113,9 +114,9 @@ class House:
 
     def _new(self, life: Life) -> Machines:
         machines = Machines(
-            engine=Mortal(FakeEngine(self.host), life),
-            store=Mortal(self.store, life),
-            snapshots=Mortal(self.snapshots, life),
+            engine=cast(Engine, Mortal(FakeEngine(self.host), life)),
+            store=cast(Store, Mortal(self.store, life)),
+            snapshots=cast(Snapshots, Mortal(self.snapshots, life)),
             images=FakeImages(),
             settings=self.settings,
             host_memory_mb=64_000,
@@ -170,17 +171,11 @@ class House:
         await self._check_nothing_leaked()
 
     async def _check_nothing_leaked(self) -> None:
-        records = [await self.store.machine(k) for k in [r.record.id for r in await self.machines.list(_everything())]]
+        records = [await self.store.machine(k) for k in [r.record.id for r in await self.machines.list(MachineQuery())]]
         claimed = {r.sandbox for r in records if r is not None and r.sandbox is not None}
         assert set(self.host.sandboxes) <= claimed, "a sandbox belongs to nobody"
         known = {str(s) for s in await self.store.referenced_snapshots()} | {str(s) for s in self.machines.templates.in_use}
         assert self.folders() <= known, "a snapshot folder belongs to nobody"
-
-
-def _everything() -> Any:
-    from everforge.store.base import MachineQuery
-
-    return MachineQuery()
 
 
 async def _bury(keeper: Any) -> None:

@@ -173,7 +173,7 @@ class MachinesModel(RuleBasedStateMachine):
             self.do(self._check_tapes())
 
     async def _check_tapes(self) -> None:
-        views = {v.record.name: v for v in await self.machines.list(MachineQuery())}
+        views = {str(v.record.name): v for v in await self.machines.list(MachineQuery())}
         assert set(views) == set(self.models)
         for name in self.models:
             assert Residence(views[name].record.residence) is not Residence.BROKEN, views[name].record.error

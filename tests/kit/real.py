@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache
@@ -62,7 +62,9 @@ def give_template(data: Path, image: str = "minimal") -> None:
 
 
 @asynccontextmanager
-async def real_machines(data: Path, settings: MachineSettings = TESTED, *, steps: Steps | None = None, keep: bool = False) -> AsyncIterator[Machines]:
+async def real_machines(
+    data: Path, settings: MachineSettings = TESTED, *, steps: Steps | None = None, keep: bool = False
+) -> AsyncGenerator[Machines]:
     """A server in this process. At the end its machines are deleted, unless they are to be kept."""
     give_template(data, settings.image)
     machines, folder = await open_machines(data, settings, steps=steps, warden_linger_seconds=LINGER_SECONDS)

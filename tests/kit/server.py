@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from everforge.engine.gvisor.engine import Gvisor
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
 from everforge.machines.steps import Steps
@@ -56,7 +57,8 @@ async def call(machines: Machines, name: str, args: dict[str, Any]) -> Any:
     if name == "list":
         return await machines.list(MachineQuery())
     if name == "warden":
-        return machines.engine.warden_pid  # type: ignore[attr-defined]
+        assert isinstance(machines.engine, Gvisor)
+        return machines.engine.warden_pid
     if name == "steps":
         return listener.heard
     if name == "forget_steps":

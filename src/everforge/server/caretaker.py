@@ -1,4 +1,7 @@
-"""Waits for the next server of a data folder; if none comes in time, hibernates what the last one left awake. Run as `python -m everforge.server.caretaker`."""
+"""Waits for the next server of a data folder; if none comes in time, hibernates what the last one left awake.
+
+Run as `python -m everforge.server.caretaker DATA SECONDS`.
+"""
 
 from __future__ import annotations
 
