@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,7 +92,3 @@ def sync(folder: Path) -> None:
         number = os.open(path, os.O_RDONLY)
         os.fsync(number)
         os.close(number)
-
-
-def stopwatch() -> float:
-    return time.perf_counter()

@@ -133,6 +133,7 @@ class House:
 
     async def start(self, kill_at: tuple[str, int] | None = None) -> Machines:
         self.life = Life(kill_at)
+        self.snapshots = SnapshotFolder(self.folder)
         self.machines = self._new(self.life)
         await self.machines.start()
         return self.machines
@@ -143,6 +144,7 @@ class House:
         for keeper in self._keepers:
             await _bury(keeper)
         self._keepers.clear()
+        await self.snapshots.close()  # its threads may still be writing
         self.machines.keepers.clear()
 
     async def restart(self) -> Machines:
@@ -152,7 +154,6 @@ class House:
     async def close(self) -> None:
         await self.kill()
         self.host.lose_everything()
-        await self.snapshots.close()  # a killed server's threads may still be writing
         shutil.rmtree(self.folder)
 
     # --- what must hold --------------------------------------------------------------------------------------------------------------------

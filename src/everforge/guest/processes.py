@@ -92,9 +92,10 @@ class Standstill:
     def begin(self) -> bool:
         """False when some process could not be seen to stand still within the bounds."""
         for attempt in range(STOP_ROUNDS_MAX):
-            moving = [p for p in user_processes() if p.state not in STOPPED]
+            found = user_processes()
+            moving = [p for p in found if p.state not in STOPPED]
             if attempt == 0:
-                self._stopped_before = {p.pid for p in user_processes() if p.state in "Tt"}
+                self._stopped_before = {p.pid for p in found if p.state in "Tt"}
             if not moving:
                 return True
             for process in moving:
@@ -145,6 +146,9 @@ def _become_user(outfit: Outfit, switch_user: bool) -> NoReturn:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
+        # There is no terminal to hang up. gVisor sends SIGHUP to a process group without a parent in its session whenever one of its members
+        # ends while another is stopped, which is what our standstill looks like: whoever the user starts must survive that.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         with contextlib.suppress(OSError):
             os.chdir(outfit.cwd)
         os.execve(outfit.argv[0], list(outfit.argv), dict(outfit.env))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import time
 from dataclasses import replace
 from typing import Any
@@ -43,6 +44,7 @@ class Incarnation:
         self._behind_end: list[Event] = []
         self._next_seq: dict[int | None, int] = {}
         self._output_bytes = 0
+        self._freeze_token = 0
         self._flushing = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -109,11 +111,17 @@ class Incarnation:
                 self._add(Displayed(instruction=message.instruction, data=message.data, metadata=message.metadata, epoch=self._epoch, frame=number))
             case End():
                 self._take_end(number, message)
-            case Frozen() | Thawed():
-                if (future := self._answers.get(type(message))) and not future.done():
-                    future.set_result(message)
+            case Frozen():
+                if message.token == self._freeze_token:  # an old one comes again after a change of servers
+                    self._answer(message)
+            case Thawed():
+                self._answer(message)
             case _:
                 raise ProtocolError(f"the guest said {type(message).__name__}, which only comes first")
+
+    def _answer(self, message: GuestMessage) -> None:
+        if (future := self._answers.get(type(message))) and not future.done():
+            future.set_result(message)
 
     def _add(self, event: Event) -> None:
         (self._events if self._end_frame is None else self._behind_end).append(event)
@@ -146,6 +154,7 @@ class Incarnation:
         if self._end is None or message.instruction != self._instruction or self._end_frame is not None:
             raise ProtocolError(f"the guest ended instruction {message.instruction}, which is not running")
         self._end_frame = number
+        self._output_bytes = 0  # what comes between instructions has an allowance of its own
         if not self._end.done():
             self._end.set_result(message)
 
@@ -205,8 +214,9 @@ class Incarnation:
 
     async def freeze(self) -> None:
         """The user's processes stand still and everything they said is on the tape (but behind a held end)."""
+        self._freeze_token = secrets.randbits(31)
         with self._dossier.steps.step("freeze"):
-            await self._order(Freeze(token=time.monotonic_ns() & 0x7FFFFFFF), Frozen)
+            await self._order(Freeze(token=self._freeze_token), Frozen)
         if self._end_frame is None:
             await self.flush()
 

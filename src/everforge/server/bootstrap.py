@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import resource
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -31,6 +33,14 @@ def host_memory_mb() -> int:
     raise RuntimeError("/proc/meminfo has no MemTotal")
 
 
+def allow_many_descriptors() -> None:
+    """Each awake machine takes some five; the usual limit is meant for programs that wait on few."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 async def open_machines(
     data: Path | None = None,
     settings: MachineSettings | None = None,
@@ -44,6 +54,7 @@ async def open_machines(
     progress = progress or Silent()
     folder = DataFolder((data or data_folder()).absolute())
     folder.lock()
+    allow_many_descriptors()
     try:
         runsc = await asyncio.to_thread(find_or_build, progress)
         catalogue = Catalogue(cache_folder())

@@ -1,0 +1,46 @@
+"""Memory of the host that an awake machine takes with numpy, pandas and matplotlib imported, against a Jupyter kernel with the same.
+
+Ours is the working set of the sandbox's control group: sentry, gofer, all processes of the guest, the files that it read, and what the kernel
+needs for them. Jupyter's is the proportional set size of all processes of the kernel: no file cache and no kernel memory, so it is counted kindly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+
+from bench import jupyter
+from bench.house import House
+from bench.measure import Result, in_turns, result
+from bench.memory import MB, pss_mb, uss_mb
+
+IMPORTS = "import numpy, pandas, matplotlib.pyplot"
+REST_SECONDS = 1.0
+
+
+async def measure(house: House, count: int) -> list[Result]:
+    unique: list[float] = []
+
+    async def ours() -> float:
+        name = await house.new(IMPORTS)
+        await asyncio.sleep(REST_SECONDS)
+        taken = await house.machines.memory_bytes(name)
+        await house.machines.delete(name)
+        return taken / MB / 1000
+
+    async def theirs() -> float:
+        taken, alone = await asyncio.to_thread(_kernel_mb)
+        unique.append(alone)
+        return taken / 1000
+
+    mine, kernels = await in_turns(count, ours, theirs)
+    sides = ("control group of the sandbox: sentry, gofer, guest", "PSS of all processes of the kernel")
+    return [result("11", mine, kernels, sides, unit="MB", notes={"kernel USS MB": statistics.median(unique)})]
+
+
+def _kernel_mb() -> tuple[float, float]:
+    import time
+
+    with jupyter.kernel(IMPORTS) as pids:
+        time.sleep(REST_SECONDS)
+        return pss_mb(pids), uss_mb(pids)
