@@ -26,7 +26,7 @@ from .numbers import NUMBERS, Number
 def chosen(only: str) -> list[Number]:
     """`5` means both halves of it."""
     wanted = {word.strip() for word in only.split(",") if word.strip()}
-    known = {key for key in BY_KEY} | {key.split("-")[0] for key in BY_KEY}
+    known = set(BY_KEY) | {key.split("-")[0] for key in BY_KEY}
     if unknown := sorted(wanted - known):
         raise SystemExit(f"bench: there is no number {', '.join(unknown)}; there are {', '.join(BY_KEY)}")
     return [number for number in NUMBERS if not wanted or any(key in wanted or key.split("-")[0] in wanted for key in number.goals)]

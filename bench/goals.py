@@ -24,16 +24,16 @@ class Goal:
 
 
 GOALS = (
-    Goal("trivial", None, "trivial instruction through keeper, tape and link, p50 / the same guest by hand", 1.5),
-    Goal("4", 4, "new machine to first result, nothing made ahead / raw restore of the template", 1.1),
-    Goal("5-restore", 5, "wake to first result, numpy and pandas loaded / raw restore", 0.8),
-    Goal("5-plain", 5, "wake to first result, numpy and pandas loaded / plain python3 importing both", 0.2),
+    Goal("trivial", None, "trivial instruction, p50 / the same guest by hand", 1.5),
+    Goal("4", 4, "new machine to first result, nothing made ahead / raw restore", 1.1),
+    Goal("5-restore", 5, "wake to first result / raw restore", 0.8),
+    Goal("5-plain", 5, "wake to first result / python3 importing the same", 0.2),
     Goal("7", 7, "hibernate until durable / raw checkpoint and fsync", 1.5),
-    Goal("8-stopped", 8, "fork of a live machine, source stopped / raw checkpoint", 1.3),
+    Goal("8-stopped", 8, "fork, live source stopped / raw checkpoint", 1.3),
     Goal("8-answers", 8, "first result of a fork / wake to first result", 1.5),
-    Goal("11", 11, "host memory awake with numpy, pandas, matplotlib / a Jupyter kernel", 0.9),
-    Goal("3", 3, "new machine to first result, one made ahead / plain python3 importing both", 0.03, extra=True),
-    Goal("14", 14, "CPU-bound Python, speed in the machine / on the host", 0.97, better="more", extra=True),
+    Goal("11", 11, "host memory awake / a Jupyter kernel", 0.9),
+    Goal("3", 3, "new machine to first result, one made ahead / python3", 0.03, extra=True),
+    Goal("14", 14, "CPU-bound Python, speed in a machine / on the host", 0.97, better="more", extra=True),
 )
 
 BY_KEY = {goal.key: goal for goal in GOALS}

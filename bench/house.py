@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,9 +87,7 @@ class House:
             await self.engine.give_up_pools()
         else:
             self.engine.keep_empty(self.image, self.limits)
-        async with asyncio.timeout(SETTLE_SECONDS):
-            while self.engine.empty_count(self.image, self.limits) < empty:
-                await asyncio.sleep(0.02)
+        await until(lambda: self.engine.empty_count(self.image, self.limits) >= empty)
         await asyncio.sleep(QUIET_SECONDS)
 
     async def delete_all(self) -> None:
@@ -99,7 +97,7 @@ class House:
 
 @asynccontextmanager
 async def opened(progress: Progress, parent: Path | None = None) -> AsyncGenerator[House]:
-    folder = Path(tempfile.mkdtemp(prefix="everforge-bench-", dir=parent)).resolve()
+    folder = await asyncio.to_thread(_new_folder, parent)
     try:
         async with _running(folder, progress) as house:
             yield house
@@ -131,11 +129,16 @@ async def _running(folder: Path, progress: Progress) -> AsyncGenerator[House]:
         if raw is not None:
             await raw.close()
         await close_machines(machines, data)
-        await _until_no_warden(data.path)
+        run = find_folders(data.path).run
+        await until(lambda: not run.exists())  # the warden ends when it holds nothing, and takes its folder along
 
 
-async def _until_no_warden(data: Path) -> None:
-    """It ends by itself when it holds nothing, and takes its folder along."""
-    until = time.monotonic() + SETTLE_SECONDS
-    while find_folders(data).run.exists() and time.monotonic() < until:
-        await asyncio.sleep(0.05)
+def _new_folder(parent: Path | None) -> Path:
+    return Path(tempfile.mkdtemp(prefix="everforge-bench-", dir=parent)).resolve()
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Nothing tells of these conditions, so they are looked at again and again."""
+    async with asyncio.timeout(SETTLE_SECONDS):
+        while not is_so():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)

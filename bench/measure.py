@@ -77,7 +77,8 @@ def percentile(samples: Sequence[float], percent: float) -> float:
 
 
 async def in_turns(count: int, *sides: Side) -> list[list[float]]:
-    """One sample of each side, `count` times, in an order that changes: whatever disturbs this computer disturbs both. A round ahead does not count."""
+    """One sample of each side, `count` times, in an order that changes: whatever disturbs this computer disturbs both. The first round does not
+    count."""
     taken: list[list[float]] = [[] for _ in sides]
     for number in range(count + 1):
         order = range(len(sides)) if number % 2 else reversed(range(len(sides)))

@@ -60,7 +60,7 @@ class Raw:
         return hand
 
     def checkpoint(self, sandbox: RawSandbox, folder: Path, *, direct: bool) -> None:
-        self._command(sandbox, sandbox.runsc.save(folder, direct=direct), (self._null,) * 3)
+        self._command(sandbox, sandbox.runsc.save(folder, direct=direct), (self._null, self._null, self._null))
 
     def usage_bytes(self, sandbox: RawSandbox) -> int:
         return (self._cgroups.usage_bytes(sandbox.id) if self._cgroups else None) or 0

@@ -21,21 +21,20 @@ PLOTS = FOLDER / "results"
 
 def show(results: Sequence[Result], console: Console) -> None:
     table = Table(title="Everforge: ratios of medians, each taken in one run", title_justify="left", title_style="bold")
-    table.add_column("#", no_wrap=True)
-    table.add_column("what / against what")
+    table.add_column("number", no_wrap=True)
+    table.add_column("what / against what", min_width=20)
     for heading in ("ours", "against", "ratio", "goal"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    table.add_column("samples", justify="right")
+    table.add_column("holds", no_wrap=True)
     for found in results:
-        verdict = "[green]holds[/green]" if found.holds else "[red]falls short[/red]"
+        verdict = "[green]yes[/green]" if found.holds else "[red]no[/red]"
         name = found.goal.name + (" [dim](extra)[/dim]" if found.goal.extra else "")
         ours, against = (_spread(side, found.unit) for side in (found.ours, found.theirs))
-        table.add_row(found.goal.key, name, ours, against, f"{found.value:.3g}", found.goal.bound, verdict, str(found.samples))
+        table.add_row(found.goal.key, name, ours, against, f"{found.value:.3g}", found.goal.bound, verdict)
     console.print(table)
     for found in results:
-        for name, value in found.notes.items():
-            console.print(f"  [dim]{found.goal.key}: {name} {value:.3g}[/dim]")
+        notes = "".join(f", {name} {value:.3g}" for name, value in found.notes.items())
+        console.print(f"  [dim]{found.goal.key}: {found.sides[0]} / {found.sides[1]}; {found.samples} samples{notes}[/dim]")
     console.print(f"  [dim]in brackets: quartiles. {os.cpu_count()} processors, Linux {platform.release()}, load {os.getloadavg()[0]:.1f}[/dim]")
 
 

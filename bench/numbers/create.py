@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 
 from bench import plain
-from bench.house import House
+from bench.house import House, until
 from bench.measure import Result, in_turns, result
 
 from . import work
-
-READY_SECONDS = 60.0
 
 
 async def measure_cold(house: House, count: int) -> list[Result]:
@@ -38,9 +35,7 @@ async def measure_cold(house: House, count: int) -> list[Result]:
 async def measure_warm(house: House, count: int) -> list[Result]:
     async def ours() -> float:
         await house.engine.keep_ready(house.image, house.template, house.limits, 1)
-        async with asyncio.timeout(READY_SECONDS):
-            while not house.engine.ready_count(house.image, house.template, house.limits):
-                await asyncio.sleep(0.02)
+        await until(lambda: house.engine.ready_count(house.image, house.template, house.limits) > 0)
         await house.settle(empty=2)
         return await _create(house)
 

@@ -6,11 +6,10 @@ import shutil
 import time
 from pathlib import Path
 
-from everforge.engine.warden.sandboxes import DIRECT_BYTES
-
 from bench.house import House
 from bench.measure import Result, in_turns, result
 from bench.raw import RawSandbox, sync
+from everforge.engine.warden.sandboxes import DIRECT_BYTES
 
 from . import work
 

@@ -129,3 +129,7 @@ def diagram() -> str:
     for residence, arrows in RESIDENCE.items():
         lines += [f"    {residence} --> {target}: {arrow}" for arrow, target in arrows.items()]
     return "\n".join([*lines, "    deleted --> [*]"]) + "\n"
+
+
+if __name__ == "__main__":
+    print(diagram(), end="")

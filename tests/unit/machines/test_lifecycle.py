@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from everforge.machines.lifecycle import ACCEPTING, RESIDENCE, TURN, Arrow, Residence, Turn, TurnArrow, diagram, move, state, turn
@@ -59,3 +61,8 @@ def test_the_diagram_has_every_arrow_of_the_table() -> None:
     for residence, arrows in RESIDENCE.items():
         for arrow, target in arrows.items():
             assert f"    {residence} --> {target}: {arrow}\n" in drawn
+
+
+def test_the_diagram_in_the_documents_is_the_table() -> None:
+    page = Path(__file__).parents[3] / "docs" / "lifecycle.md"
+    assert f"```mermaid\n{diagram()}```" in page.read_text()
