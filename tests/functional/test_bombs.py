@@ -19,7 +19,7 @@ from kit.real import TESTED, real_machines, until_gone
 
 pytestmark = [pytest.mark.gvisor, pytest.mark.slow]
 
-SETTINGS = replace(TESTED, memory_mb=384, disk_mb=256, processes=64, cpus=0.5, output_bytes_max=8 * 1024 * 1024)
+SETTINGS = replace(TESTED, memory_mb=384, disk_mb=256, processes=12, cpus=0.5, output_bytes_max=8 * 1024 * 1024)
 NEIGHBOUR_FACTOR = 3.0
 SERVER_GROWTH_MB = 120  # buffers of one flood: the link's, a batch on its way to the tape; not the 2 GB that were printed
 
@@ -70,19 +70,20 @@ async def trivial_p99(machines: Machines, name: str, seconds: float) -> float:
 
 
 @asynccontextmanager
-async def neighbours(data: Path) -> AsyncGenerator[tuple[Machines, str, str]]:
+async def neighbours(data: Path, **wanted: int) -> AsyncGenerator[tuple[Machines, str, str]]:
     """The machine to be bombed, and one beside it."""
     async with real_machines(data, SETTINGS) as machines:
-        bombed, neighbour = [(await machines.create(NewMachine())).record.name for _ in range(2)]
+        bombed = (await machines.create(NewMachine(**wanted))).record.name  # pyright: ignore[reportArgumentType]
+        neighbour = (await machines.create(NewMachine())).record.name
         for name in (bombed, neighbour):
             assert (await machines.run(name, "x = 1")).end == "value"
         yield machines, bombed, neighbour
     await until_gone(data)
 
 
-async def bomb(data: Path, code: str, timeout_seconds: float = 20) -> Ended:
+async def bomb(data: Path, code: str, timeout_seconds: float = 20, **wanted: int) -> Ended:
     """Runs it, holds the neighbour and the server to their promises, and returns how the bomb ended, once the machine has answered again."""
-    async with neighbours(data) as (machines, bombed, neighbour):
+    async with neighbours(data, **wanted) as (machines, bombed, neighbour):
         busy, _ = await machines.exec(bombed, "import time\nt = time.time()\nwhile time.time() < t + 3: pass")
         quiet = await trivial_p99(machines, neighbour, 3)
         await machines.result(bombed, busy)
@@ -135,7 +136,7 @@ async def test_two_gigabytes_of_output_are_cut_and_said_so(data: Path) -> None:
 
 
 async def test_a_hundred_megabyte_line_comes_in_pieces_or_is_cut(data: Path) -> None:
-    ended = await bomb(data, ONE_LINE, timeout_seconds=60)
+    ended = await bomb(data, ONE_LINE, timeout_seconds=60, memory_mb=1024)
     assert (ended.end, ended.value) == ("value", "'one line'")
 
 

@@ -37,7 +37,7 @@ def template(image: str = "minimal", disk_mb: int = TESTED.disk_mb) -> Path:
     async def make() -> Path:
         settings = replace(TESTED, image=image, disk_mb=disk_mb)
         machines, folder = await open_machines(base, settings, warden_linger_seconds=LINGER_SECONDS)
-        entry = machines.images.find(image)
+        entry = ensure(image, Catalogue(cache_folder()), Silent())
         made = machines.templates.id(entry.image.digest, disk_mb)
         await machines.stop()
         folder.unlock()
@@ -58,7 +58,8 @@ def give_template(data: Path, image: str = "minimal") -> None:
     given = data / "snapshots" / made.name
     if not given.exists():
         given.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(made, given, copy_function=os.link)
+        same_disk = made.stat().st_dev == given.parent.stat().st_dev
+        shutil.copytree(made, given, copy_function=os.link if same_disk else shutil.copy2)
 
 
 @asynccontextmanager

@@ -65,6 +65,7 @@ class Agent:
         self._wake_fd = self._watch_children()
         self._poller = select.poll()
         self._watched: dict[int, int] = {}
+        self._watch_state: tuple[object, ...] = ()
 
     # --- the loop ------------------------------------------------------------------------------------------------------------------
 
@@ -85,17 +86,24 @@ class Agent:
                 self._serve_user(ready)
 
     def _poll(self) -> set[int]:
-        wanted = self._wanted()
-        if wanted != self._watched:
-            for fd in self._watched.keys() - wanted.keys():
-                self._poller.unregister(fd)
-            for fd, events in wanted.items():
-                self._poller.register(fd, events)
-            self._watched = wanted
-        seconds = self._seconds_to_wait()
+        now = time.monotonic()
+        seconds = self._seconds_to_wait(now)
+        worker = self.worker
+        state = (self.link.wants_to_write, self.link.full, self.standstill, worker, worker is not None and worker.wants_to_write, self._hung_up_at)
+        state += (self.outlet.mid_print,)
+        if state != self._watch_state:  # it hardly ever changes, and describing it is cheaper than asking the kernel
+            self._watch_state = state
+            self._watch(self._wanted(now))
         return {fd for fd, _ in self._poller.poll(None if seconds is None else seconds * 1000 + 1)}
 
-    def _wanted(self) -> dict[int, int]:
+    def _watch(self, wanted: dict[int, int]) -> None:
+        for fd in self._watched.keys() - wanted.keys():
+            self._poller.unregister(fd)
+        for fd, events in wanted.items():
+            self._poller.register(fd, events)
+        self._watched = wanted
+
+    def _wanted(self, now: float) -> dict[int, int]:
         """What the loop waits for. Not the user's output while the keeper is behind: then whoever writes it must wait too."""
         wanted = {self.link.in_fd: select.POLLIN, self._wake_fd: select.POLLIN}
         if self.link.wants_to_write:
@@ -104,7 +112,7 @@ class Agent:
             return wanted
         events = 0 if self.link.full else select.POLLIN
         if events:
-            wanted.update(dict.fromkeys(self.outlet.read_fds, events))
+            wanted.update(dict.fromkeys(self.outlet.readable_fds(now), events))
         if self.worker is not None:
             if self.worker.wants_to_write:
                 events |= select.POLLOUT
@@ -112,41 +120,49 @@ class Agent:
                 wanted[self.worker.fd] = events
         return wanted
 
-    def _seconds_to_wait(self) -> float | None:
+    def _seconds_to_wait(self, now: float) -> float | None:
         if self.standstill is not None:
             return None
-        now = time.monotonic()
-        waits = [self.outlet.flush_silent(now), self._memory.seconds_to_wait(now, self.running is not None)]
+        deadlines = [self.outlet.flush_silent(now), self._memory.next_look(self.running is not None)]
         if self.reseeding is not None:
-            waits.append(max(0.0, self.reseeding.deadline - now))
+            deadlines.append(self.reseeding.deadline)
         if self.worker is not None and self.worker.ring.awake and not self.link.full:
-            waits.append(max(0.0, self.worker.ring.look_again - now))
+            deadlines.append(self.worker.ring.look_again)
         if self._hung_up_at is not None:
-            waits.append(max(0.0, self._hung_up_at + HANG_UP_SECONDS_MAX - now))
-        return min((w for w in waits if w is not None), default=None)
+            deadlines.append(self._hung_up_at + HANG_UP_SECONDS_MAX)
+        soonest = min(filter(None, deadlines), default=None)
+        return None if soonest is None else max(0.0, soonest - now)
 
     def _serve_user(self, ready: set[int]) -> None:
         worker = self.worker
         if worker is not None and worker.wants_to_write:
             worker.write()
         if not self.link.full:
-            waiting = self.outlet.waiting() if ready.intersection(self.outlet.read_fds) else None
-            if worker is not None:
-                if worker.ring.awake and time.monotonic() >= worker.ring.look_again:
-                    self._look(worker)
-                elif worker.fd in ready or waiting:
-                    self._hear(worker)
-            if waiting:
-                self.outlet.read(waiting)
-        self._guard_memory()
+            self._read_user(worker, ready)
         if self._children_ended:
             self._children_ended = False
             self._reap()
-        if self._hung_up_at is not None and self.worker is not None and time.monotonic() >= self._hung_up_at + HANG_UP_SECONDS_MAX:
-            self._condemn(self.worker, "it closed its connection to the agent")
-        if self.reseeding is not None and time.monotonic() >= self.reseeding.deadline:
-            self._thawed()
+        self._mind_deadlines(time.monotonic())
         self._start_next()
+
+    def _read_user(self, worker: Worker | None, ready: set[int]) -> None:
+        # Noted before the ring is read, so that what was printed first is told first.
+        waiting = None if ready.isdisjoint(self.outlet.read_fds) else self.outlet.waiting()
+        if worker is not None:
+            if worker.ring.awake and time.monotonic() >= worker.ring.look_again:
+                self._look(worker)
+            elif worker.fd in ready or waiting:
+                self._hear(worker)
+        if waiting:
+            self.outlet.read(waiting)
+
+    def _mind_deadlines(self, now: float) -> None:
+        if self._memory.memory_mb:
+            self._guard_memory(now)
+        if self._hung_up_at is not None and self.worker is not None and now >= self._hung_up_at + HANG_UP_SECONDS_MAX:
+            self._condemn(self.worker, "it closed its connection to the agent")
+        if self.reseeding is not None and now >= self.reseeding.deadline:
+            self._thawed()
 
     # --- what the keeper says --------------------------------------------------------------------------------------------------------
 
@@ -348,6 +364,7 @@ class Agent:
         worker.close()
         self.worker = None
         self._hung_up_at = None
+        self.outlet.flush()
         self.outlet.read(self.outlet.waiting())
         if self.reseeding is not None:
             self._thawed()
@@ -389,8 +406,8 @@ class Agent:
             message = f"no interpreter could be started: {cause}"
             self._end(End(self.running.instruction, "died", 0, error_name="InterpreterDied", error_message=message))
 
-    def _guard_memory(self) -> None:
-        killed = self._memory.look(time.monotonic(), self.running is not None)
+    def _guard_memory(self, now: float) -> None:
+        killed = self._memory.look(now, self.running is not None)
         if killed is None:
             return
         process, why = killed
@@ -407,9 +424,11 @@ class Agent:
             if not standstill.begin():
                 standstill.end()
                 return  # no answer is the honest one: something of the user's still moves
+            waiting = self.outlet.waiting()
             if self.worker is not None:
                 self._hear(self.worker)
-            self.outlet.read(self.outlet.waiting())
+            self.outlet.flush()
+            self.outlet.read(waiting)
             self.outlet.flush()
             self.standstill = standstill
         self.link.send(Frozen(token))

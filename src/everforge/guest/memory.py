@@ -17,18 +17,17 @@ WATCHFUL_SHARE = 0.5  # above it we look also while no instruction runs
 class MemoryGuard:
     def __init__(self) -> None:
         self.memory_mb = 0
-        self._next_look = 0.0
+        self._next_look = 1.0  # long ago, and true
         self._watchful = False
 
-    def seconds_to_wait(self, now: float, running: bool) -> float | None:
-        """Until the next look; None when there is nothing to watch, so that an idle machine sleeps."""
-        if not self.memory_mb or not (running or self._watchful):
-            return None
-        return max(0.0, self._next_look - now)
+    def next_look(self, running: bool) -> float | None:
+        """When; None when there is nothing to watch, so that an idle machine sleeps."""
+        return self._next_look if self.memory_mb and (running or self._watchful) else None
 
     def look(self, now: float, running: bool) -> tuple[Process, str] | None:
         """The process that was killed, if one had to be, and why."""
-        if self.seconds_to_wait(now, running) != 0.0:
+        due = self.next_look(running)
+        if due is None or now < due:
             return None
         self._next_look = now + LOOK_SECONDS
         found = processes.user_processes()

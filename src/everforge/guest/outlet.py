@@ -49,6 +49,7 @@ class Outlet:
             os.set_blocking(fd, False)
         self._line_bytes_max = limits.line_bytes_max
         self._buffers: dict[tuple[int, int], LineBuffer] = {}  # by stream and thread, in the order of their last words
+        self._holds = False  # some buffer has, or had, an unfinished line
         self._output_bytes_max = limits.output_bytes_max
         self._left_bytes = limits.output_bytes_max
 
@@ -87,7 +88,7 @@ class Outlet:
     def read(self, waiting: list[int]) -> None:
         """As much as was noted, and nothing written later."""
         for index, count in enumerate(waiting):
-            if count and self._mid_print_seconds(index, time.monotonic()) > 0:
+            if count and self._is_mid_print(index, time.monotonic()):
                 continue
             while count > 0 and not self._link.full:
                 try:
@@ -97,14 +98,21 @@ class Outlet:
                 count -= len(data)
                 self._feed(index, MAIN_THREAD, None, data, True)
 
-    def _mid_print_seconds(self, stream: int, now: float) -> float:
-        """print() writes its text and its newline apart: how long a subprocess's line must still wait for the newline."""
+    def _is_mid_print(self, stream: int, now: float) -> bool:
+        """print() writes its text and its newline apart: between the two, a subprocess's line must wait a moment."""
         buffer = self._buffers.get((stream, MAIN_THREAD))
-        return 0.0 if buffer is None or not buffer.mid_print else max(0.0, buffer.last_fed + MID_PRINT_SECONDS - now)
+        return buffer is not None and buffer.mid_print and now < buffer.last_fed + MID_PRINT_SECONDS
+
+    @property
+    def mid_print(self) -> tuple[bool, ...]:
+        if not self._holds:
+            return ()
+        now = time.monotonic()
+        return tuple(self._is_mid_print(stream, now) for stream in range(len(STREAMS)))
 
     def readable_fds(self, now: float) -> list[int]:
         """The pipes that may be read now."""
-        return [fd for stream, fd in enumerate(self._read_fds) if self._mid_print_seconds(stream, now) <= 0]
+        return [fd for stream, fd in enumerate(self._read_fds) if not self._is_mid_print(stream, now)]
 
     def take(self, said: Said, origin: int | None) -> None:
         """What the interpreter printed."""
@@ -122,6 +130,7 @@ class Outlet:
                 self.flush()
             buffer = self._buffers[stream, thread] = LineBuffer(STREAMS[stream], self._line_bytes_max)
         self._tell(buffer.feed_bytes(allowed, origin, time.monotonic(), from_descriptor))
+        self._holds = self._holds or buffer.holds
 
     def allow(self, count: int) -> int:
         """How many of `count` bytes may still be told; the rest is counted as dropped."""
@@ -140,23 +149,25 @@ class Outlet:
 
     def flush(self) -> None:
         """Unfinished lines too. Threads that have nothing left to say are forgotten; the main one may be in the middle of a character."""
+        self._holds = False
         for key, buffer in list(self._buffers.items()):
             self._tell(buffer.flush())
             if key[1] != MAIN_THREAD:
                 del self._buffers[key]
 
     def flush_silent(self, now: float) -> float | None:
-        """Tells lines that have been waiting long enough for their newline; seconds until the next one will have, or None."""
-        soonest = min((s for stream in range(len(STREAMS)) if (s := self._mid_print_seconds(stream, now)) > 0), default=None)
-        for buffer in self._buffers.values():
-            if not buffer.holds:
-                continue
-            left = buffer.last_fed + SILENCE_SECONDS - now
-            if left <= 0:
+        """Tells lines that have been waiting long enough for their newline; when to look again, or None."""
+        if not self._holds:
+            return None
+        due: list[float] = []
+        for (_, thread), buffer in self._buffers.items():
+            if buffer.holds and buffer.last_fed + SILENCE_SECONDS <= now:
                 self._tell(buffer.flush())
-            else:
-                soonest = left if soonest is None else min(soonest, left)
-        return soonest
+            elif buffer.holds:
+                printing = thread == MAIN_THREAD and buffer.mid_print and now < buffer.last_fed + MID_PRINT_SECONDS
+                due.append(buffer.last_fed + (MID_PRINT_SECONDS if printing else SILENCE_SECONDS))
+        self._holds = bool(due)
+        return min(due, default=None)
 
     def _tell(self, pieces: list[Piece]) -> None:
         for piece in pieces:

@@ -149,7 +149,7 @@ class TestCommands:
         with open(runsc.log, "a") as file:
             file.write("W1115 util.go:64] FATAL ERROR: writing pages: no space left on device\nW1115 x.go:1] bye\n")
         assert runsc.complaint(since) == "writing pages: no space left on device"
-        assert is_disk_full(runsc.complaint(since))
+        assert is_disk_full(runsc.complaint(since), Path("/"))
 
     def test_a_save_always_leaves_the_sandbox_running(self, tmp_path: Path) -> None:
         runsc = Runsc(Path("/runsc"), folders.Folders(tmp_path, tmp_path / "run"), "s1")

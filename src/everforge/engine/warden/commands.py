@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from .folders import Folders
@@ -74,5 +75,15 @@ class Runsc:
         return fatal[-1].split("] ", 1)[-1].removeprefix("FATAL ERROR: ")[:MESSAGE_LENGTH_MAX] if fatal else "it said nothing"
 
 
-def is_disk_full(complaint: str) -> bool:
-    return any(phrase in complaint.lower() for phrase in ("no space left on device", "disk quota exceeded"))
+FULL_BYTES = 32 * 1024 * 1024  # a save that failed with less than this left, and more than this to write, failed for want of it
+
+
+def is_disk_full(complaint: str, folder: Path) -> bool:
+    """As runsc says; or as the disk shows, on which it may not even have found room to say so."""
+    if any(phrase in complaint.lower() for phrase in ("no space left on device", "disk quota exceeded")):
+        return True
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < FULL_BYTES

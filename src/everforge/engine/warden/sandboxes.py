@@ -205,7 +205,9 @@ class Sandboxes:
             direct = verb.direct and self.usage_bytes(held) >= DIRECT_BYTES
             code, complaint = await self._command(held, held.runsc.save(folder, direct=direct), self._nothing, SAVE_SECONDS)
         if code != 0:
-            raise (DiskFull if is_disk_full(complaint) else SaveFailed)(f"the sandbox could not be saved and goes on: {complaint}")
+            if is_disk_full(complaint, folder):
+                raise DiskFull(f"the sandbox could not be saved and goes on: no space left on the disk of {folder.parent}")
+            raise SaveFailed(f"the sandbox could not be saved and goes on: {complaint}")
         if missing := paths.missing(folder):
             raise SaveFailed(f"the sandbox could not be saved and goes on: {missing[0]} was not written")
 
