@@ -407,7 +407,7 @@ class Agent:
             self._end(End(self.running.instruction, "died", 0, error_name="InterpreterDied", error_message=message))
 
     def _guard_memory(self, now: float) -> None:
-        killed = self._memory.look(now, self.running is not None)
+        killed = self._memory.look(now, self.running is not None, self.worker.pid if self.worker else None)
         if killed is None:
             return
         process, why = killed

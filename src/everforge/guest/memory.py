@@ -24,7 +24,7 @@ class MemoryGuard:
         """When; None when there is nothing to watch, so that an idle machine sleeps."""
         return self._next_look if self.memory_mb and (running or self._watchful) else None
 
-    def look(self, now: float, running: bool) -> tuple[Process, str] | None:
+    def look(self, now: float, running: bool, interpreter: int | None) -> tuple[Process, str] | None:
         """The process that was killed, if one had to be, and why."""
         due = self.next_look(running)
         if due is None or now < due:
@@ -35,7 +35,7 @@ class MemoryGuard:
         self._watchful = used_mb > self.memory_mb * WATCHFUL_SHARE
         if used_mb <= self.memory_mb or not found:
             return None
-        largest = max(found, key=lambda p: p.rss_pages)
+        largest = _to_end(found, interpreter)
         processes.send_signal(largest.pid, signal.SIGKILL)
         return largest, f"out of memory: {used_mb} MB in use, {self.memory_mb} MB allowed; killed the largest process, {largest.pid}"
 
@@ -45,6 +45,15 @@ class MemoryGuard:
         if summed_mb <= self.memory_mb or not processes.is_init():
             return summed_mb
         return min(summed_mb, _given_out_mb())
+
+
+def _to_end(found: list[Process], interpreter: int | None) -> Process:
+    """The largest; but the interpreter, which holds the user's variables, only when it is larger than all the others together."""
+    others = [p for p in found if p.pid != interpreter]
+    itself = sum(p.rss_pages for p in found) - sum(p.rss_pages for p in others)
+    if others and itself <= sum(p.rss_pages for p in others):
+        return max(others, key=lambda p: p.rss_pages)
+    return max(found, key=lambda p: p.rss_pages)
 
 
 def _given_out_mb() -> int:

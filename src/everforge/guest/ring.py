@@ -79,7 +79,7 @@ class Writer(Shared):
         """False also when the ring is filling up: then a poke does no harm."""
         return not self.crowded and self._words[_AWAKE] == 1
 
-    def write(self, segment: tuple[int, int, int], data: bytes) -> int:
+    def write(self, segment: tuple[int, int, int], data: bytes | memoryview) -> int:
         """Takes as much as there is room for now, and says how much; `segment` is stream, thread and origin."""
         size = len(data)
         at = self._written
@@ -99,7 +99,7 @@ class Writer(Shared):
         self._lengths[self._header_at // 4] = self._length
         self._words[_WRITTEN] = self._written
 
-    def _write_carefully(self, segment: tuple[int, int, int], data: bytes) -> int:
+    def _write_carefully(self, segment: tuple[int, int, int], data: bytes | memoryview) -> int:
         if (segment != self._segment or self._length >= SEGMENT_BYTES_MAX) and not self._open(segment):
             return 0
         at = self._written
@@ -131,7 +131,7 @@ class Writer(Shared):
         self._length = 0
         return True
 
-    def _copy(self, position: int, data: bytes) -> None:
+    def _copy(self, position: int, data: bytes | memoryview) -> None:
         at = position % CAPACITY_BYTES
         until_end = CAPACITY_BYTES - at
         if len(data) <= until_end:

@@ -56,14 +56,18 @@ class Spool:
             self._line_ended = data[-1] == _NEWLINE
             taken = self._ring.write(segment, data)
             if taken != len(data):
-                self._wait_for_room(segment, data[taken:])
+                self._wait_for_room(segment, memoryview(data)[taken:])
             if not self._ring.reader_awake:
                 self._channel.send(wire.POKE, b"")
 
-    def _wait_for_room(self, segment: tuple[int, int, int], data: bytes) -> None:
-        """The ring is full: the agent is told, and whoever writes waits."""
+    def _wait_for_room(self, segment: tuple[int, int, int], data: memoryview) -> None:
+        """The ring is full, or this is more than it holds: the agent is told, and whoever writes waits."""
         pause = 0.0002
-        while data := data[self._ring.write(segment, data) :]:
+        while len(data):
+            taken = self._ring.write(segment, data)
+            if taken:
+                data, pause = data[taken:], 0.0002
+                continue
             self._channel.send(wire.POKE, b"")
             time.sleep(pause)
             pause = min(pause * 2, 0.01)
