@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ READY_SECONDS = 60.0
 def kernel(code: str) -> Generator[list[int]]:
     """One that has run this; gives the pids of all its processes."""
     jupyter_client: Any = importlib.import_module("jupyter_client.manager")  # of the `bench` group only
-    manager, client = jupyter_client.start_new_kernel(startup_timeout=READY_SECONDS, kernel_name="python3")
+    manager, client = jupyter_client.start_new_kernel(startup_timeout=READY_SECONDS, kernel_name="python3", stderr=subprocess.DEVNULL)
     try:
         reply: Any = client.execute_interactive(code, timeout=READY_SECONDS)
         if reply["content"]["status"] != "ok":

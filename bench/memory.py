@@ -18,6 +18,11 @@ def uss_mb(pids: Iterable[int]) -> float:
     return sum(_rollup(pid, ("Private_Clean:", "Private_Dirty:")) for pid in pids)
 
 
+def rss_mb(pids: Iterable[int]) -> float:
+    """Resident set size: every page in full, shared or not."""
+    return sum(_rollup(pid, ("Rss:",)) for pid in pids)
+
+
 def _rollup(pid: int, names: tuple[str, ...]) -> float:
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return sum(int(line.split()[1]) for line in lines if line.startswith(names)) / 1024

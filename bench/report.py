@@ -21,16 +21,17 @@ PLOTS = FOLDER / "results"
 
 def show(results: Sequence[Result], console: Console) -> None:
     table = Table(title="Everforge: ratios of medians, each taken in one run", title_justify="left", title_style="bold")
-    table.add_column("number", no_wrap=True)
+    table.add_column("#", no_wrap=True)
     table.add_column("what / against what", min_width=20)
-    for heading in ("ours", "against", "ratio", "goal"):
+    table.add_column("ours / against", no_wrap=True)
+    for heading in ("ratio", "goal"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("holds", no_wrap=True)
     for found in results:
         verdict = "[green]yes[/green]" if found.holds else "[red]no[/red]"
         name = found.goal.name + (" [dim](extra)[/dim]" if found.goal.extra else "")
-        ours, against = (_spread(side, found.unit) for side in (found.ours, found.theirs))
-        table.add_row(found.goal.key, name, ours, against, f"{found.value:.3g}", found.goal.bound, verdict)
+        sides = "\n".join(_spread(side, found.unit) for side in (found.ours, found.theirs))
+        table.add_row(found.goal.key, name, sides, f"{found.value:.3g}", found.goal.bound, verdict)
     console.print(table)
     for found in results:
         notes = "".join(f", {name} {value:.3g}" for name, value in found.notes.items())
@@ -40,7 +41,7 @@ def show(results: Sequence[Result], console: Console) -> None:
 
 def _spread(samples: Sequence[float], unit: str) -> str:
     low, middle, high = quartiles(samples)
-    return f"{middle:.3g} {unit}\n[dim]({low:.3g}-{high:.3g})[/dim]"
+    return f"{middle:.3g} {unit} [dim]({low:.3g}-{high:.3g})[/dim]"
 
 
 def write(results: Sequence[Result], file: Path = RESULTS) -> None:

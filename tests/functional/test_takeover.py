@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kit.real import until_gone
+from everforge.machines.requests import NewMachine
+from everforge.server.bootstrap import close_machines, open_machines
+from kit.real import LINGER_SECONDS, TESTED, give_template, sandboxes_of, until_gone
 from kit.serverprocess import ServerProcess
 
 pytestmark = pytest.mark.gvisor
@@ -85,6 +88,27 @@ async def test_a_killed_warden_is_replaced_and_the_machine_goes_on(data: Path) -
     assert (await server.call("run", name=name, code="x"))["value"] == "1"
     assert await server.call("warden") != before
     await finish(server, name)
+
+
+async def test_an_orderly_stop_may_leave_machines_to_the_next_server_and_a_caretaker_hibernates_them_if_none_comes(data: Path) -> None:
+    give_template(data)
+    settings = replace(TESTED, handover_seconds=1.5)
+    machines, folder = await open_machines(data, settings, warden_linger_seconds=LINGER_SECONDS)
+    name = (await machines.create(NewMachine())).record.name
+    await machines.run(name, "x = 1")
+    await close_machines(machines, folder)
+    assert sandboxes_of(data), "the machine was not left awake"
+    machines, folder = await open_machines(data, settings, warden_linger_seconds=LINGER_SECONDS)
+    assert (await machines.get(name)).state == "ready"
+    assert (await machines.run(name, "x")).value == "1"
+    await close_machines(machines, folder)
+    await until_gone(data, seconds=60)
+    machines, folder = await open_machines(data, TESTED, warden_linger_seconds=LINGER_SECONDS)
+    assert (await machines.get(name)).state == "asleep"
+    assert (await machines.run(name, "x")).value == "1"
+    await machines.delete(name)
+    await close_machines(machines, folder)
+    await until_gone(data)
 
 
 async def test_with_both_killed_the_machine_is_back_at_its_last_snapshot_and_the_tape_says_what_is_lost(data: Path) -> None:

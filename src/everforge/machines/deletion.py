@@ -1,4 +1,7 @@
-"""The end of a machine, from any residence. Repeatable: recovery calls it again for a machine found half deleted."""
+"""The end of a machine, from any residence. Repeatable: recovery calls it again for a machine found half deleted.
+
+Its tape stays for a while, for readers that have not come to its end.
+"""
 
 from __future__ import annotations
 
@@ -41,4 +44,4 @@ async def delete(machines: Machines, record: MachineRecord) -> None:
         if not await machines.store.snapshot_in_use(snapshot) and snapshot not in machines.templates.in_use:
             await machines.snapshots.delete(snapshot)
     machines.readers.end(record.id)
-    await machines.store.purge(record.id)
+    await machines.store.purge_deleted(time.time() - machines.settings.deleted_kept_seconds)

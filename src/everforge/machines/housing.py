@@ -46,6 +46,13 @@ class Housing:
 
     # --- in ----------------------------------------------------------------------------------------------------------------------------
 
+    async def ensure_template(self) -> None:
+        """A new machine's head is its template, which may still have to be made."""
+        record = self.dossier.record
+        entry = await asyncio.to_thread(self._images.find, record.image)
+        if record.head == self._templates.id(entry.image.digest, record.disk_mb):
+            await self._templates.ensure(entry, record.disk_mb)
+
     async def bring_up(self, arrow: Arrow) -> None:
         """From the head snapshot to a running machine. On any failure the sandbox is destroyed and nothing of the user's has run."""
         record = self.dossier.record

@@ -100,10 +100,9 @@ async def _recover_all(machines: Machines, survivors: dict[SandboxId, Sandbox]) 
     starts: list[Start] = []
     query = MachineQuery(residences=ON_THEIR_WAY, limit=PAGE)
     while page := await machines.store.machines(query):
-        for record in page:
-            sandbox = survivors.pop(record.sandbox, None) if record.sandbox else None
-            if start := await recover_one(machines, record, sandbox):
-                starts.append(start)
+        claimed = [(record, survivors.pop(record.sandbox, None) if record.sandbox else None) for record in page]
+        found = await asyncio.gather(*(recover_one(machines, record, sandbox) for record, sandbox in claimed))
+        starts += [start for start in found if start]
         last = page[-1]
         query = MachineQuery(residences=ON_THEIR_WAY, limit=PAGE, before=(last.created_at, last.id))
     return starts

@@ -68,6 +68,7 @@ class Residency:
     async def _start_up(self) -> None:
         try:
             await self._admit()
+            await self.housing.ensure_template()
             await self.housing.bring_up(Arrow.STARTED)
         except EverforgeError as e:
             self._admission.release(self.dossier.record.id)

@@ -101,9 +101,9 @@ class Machines:
         entry = await asyncio.to_thread(self.images.find, wanted.image or self.settings.image)
         if record.memory_mb > self.admission.budget_mb:
             raise InvalidInput(f"memory_mb is {record.memory_mb}, but this server has {self.admission.budget_mb} MB for all its machines")
-        template = await self.templates.ensure(entry, record.disk_mb)
-        record = replace(record, image=entry.image.digest, head=template.snapshot)
-        point = forks.first_point(record, template.snapshot, "template", START, None)
+        template = self.templates.id(entry.image.digest, record.disk_mb)  # made behind the answer, if it is not there yet
+        record = replace(record, image=entry.image.digest, head=template)
+        point = forks.first_point(record, template, "template", START, None)
         with self.steps.step("record new machine"):
             await self.store.create(record, points=[point])
         keeper = self.adopt(record)

@@ -39,6 +39,7 @@ class MachineSettings:
     queue_max: int = 100  # instructions and operations waiting for one machine
     output_bytes_max: int = 64 * MB  # per instruction; a million short lines fit
     result_bytes_max: int = 8 * MB
+    deleted_kept_seconds: float = 3600.0  # how long the tape of a deleted machine stays for readers who are behind
     tape_recent_events: int = 512  # kept in memory for live readers; older ones come from the store
 
     # --- patience

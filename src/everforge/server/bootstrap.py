@@ -14,7 +14,7 @@ from everforge.engine.gvisor.engine import LINGER_SECONDS, Gvisor
 from everforge.engine.gvisor.supply import find_or_build
 from everforge.folders import cache_folder, data_folder
 from everforge.images.build import ensure
-from everforge.images.catalogue import Catalogue
+from everforge.images.catalogue import Catalogue, CataloguedImage
 from everforge.machines.service import Machines
 from everforge.machines.settings import MachineSettings
 from everforge.machines.steps import Steps
@@ -48,8 +48,12 @@ async def open_machines(
     progress: Progress | None = None,
     steps: Steps | None = None,
     warden_linger_seconds: float = LINGER_SECONDS,
+    for_new_machines: bool = True,
 ) -> tuple[Machines, DataFolder]:
-    """Lock the data folder, find or build what is needed, take over what lives. The caller stops the machines and unlocks the folder."""
+    """Lock the data folder, find or build what is needed, take over what lives. The caller stops the machines and unlocks the folder.
+
+    `for_new_machines` also prepares the default image, its template, and sandboxes that wait for them.
+    """
     settings = settings or MachineSettings()
     progress = progress or Silent()
     folder = DataFolder((data or data_folder()).absolute())
@@ -58,28 +62,34 @@ async def open_machines(
     try:
         runsc = await asyncio.to_thread(find_or_build, progress)
         catalogue = Catalogue(cache_folder())
-        entry = await asyncio.to_thread(ensure, settings.image, catalogue, progress)
+        entry = await asyncio.to_thread(ensure, settings.image, catalogue, progress) if for_new_machines else None
         engine = await Gvisor.open(folder.path, runsc, catalogue.images, linger_seconds=warden_linger_seconds)
-        store = await SqlStore.open(folder.database)
         machines = Machines(
             engine=engine,
-            store=store,
+            store=await SqlStore.open(folder.database),
             snapshots=SnapshotFolder(folder.snapshots),
             images=catalogue,
             settings=settings,
             host_memory_mb=host_memory_mb(),
             steps=steps,
         )
-        machines.templates.expect(entry.image.digest, settings.disk_mb)
+        if entry is not None:
+            machines.templates.expect(entry.image.digest, settings.disk_mb)
         await machines.start()
-        template = await machines.templates.ensure(entry, settings.disk_mb)
-        if settings.ready_sandboxes:
-            limits = Limits(memory_mb=settings.memory_mb, cpus=settings.cpus, processes=settings.processes, disk_mb=settings.disk_mb)
-            await engine.keep_ready(entry.image, folder.snapshots / template.snapshot, limits, settings.ready_sandboxes)
+        if entry is not None:
+            await _make_ready(machines, engine, folder, entry)
     except BaseException:
         folder.unlock()
         raise
     return machines, folder
+
+
+async def _make_ready(machines: Machines, engine: Gvisor, folder: DataFolder, entry: CataloguedImage) -> None:
+    settings = machines.settings
+    template = await machines.templates.ensure(entry, settings.disk_mb)
+    if settings.ready_sandboxes:
+        limits = Limits(memory_mb=settings.memory_mb, cpus=settings.cpus, processes=settings.processes, disk_mb=settings.disk_mb)
+        await engine.keep_ready(entry.image, folder.snapshots / template.snapshot, limits, settings.ready_sandboxes)
 
 
 async def close_machines(machines: Machines, folder: DataFolder) -> None:

@@ -29,7 +29,7 @@ async def take_care(data: Path, seconds: float) -> bool:
 
     await asyncio.sleep(seconds)
     try:
-        machines, folder = await open_machines(data)
+        machines, folder = await open_machines(data, for_new_machines=False)
     except DataFolderBusy:
         return False  # the next server has come
     await machines.stop()

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
-from everforge.wire.errors import InstructionNotFound, KeyReused, QueueFull
-from everforge.wire.events import Accepted, Ended, Output
+from everforge.store.base import Change
+from everforge.wire.errors import InstructionNotFound, KeyReused, QueueFull, Uncertain
+from everforge.wire.events import Accepted, Ended, Event, Output
 from kit.house import House, NewMachine, quick
 
 
@@ -130,3 +132,20 @@ async def test_a_result_may_be_asked_for_again_and_an_unknown_one_is_refused(hou
     assert (await house.machines.result(name, 0)).value == "1"
     with pytest.raises(InstructionNotFound):
         await house.machines.result(name, 7)
+
+
+async def test_a_keeper_that_fails_is_replaced_and_nothing_is_lost_or_done_twice(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = await new(house)
+    await house.machines.run(name, "seen = []")
+    commit, failures = house.store.commit, iter([RuntimeError("a mistake of ours")])
+
+    async def fail_once(change: Change) -> Sequence[Event]:
+        if any(isinstance(e, Ended) for e in change.events) and (error := next(failures, None)):
+            raise error
+        return await commit(change)
+
+    monkeypatch.setattr(house.store, "commit", fail_once)
+    with pytest.raises(Uncertain):
+        await house.machines.run(name, "seen.append(1)")
+    assert (await house.machines.run(name, "seen")).value == "[1]"
+    assert (await house.machines.result(name, 1)).end == "value"
