@@ -62,9 +62,10 @@ def main() -> int:
         return 3
     console = Console()
     report.show(results, console)
-    report.write(results)
     report.plot(results)
-    console.print(f"  [dim]{time.monotonic() - began:.0f} s; bench/results.json, bench/results/*.png[/dim]")
+    file = report.QUICK if options.quick else report.RESULTS  # a handful of samples must not replace a measurement
+    report.write(results, file)
+    console.print(f"  [dim]{time.monotonic() - began:.0f} s; {file}, {report.PLOTS}/*.png[/dim]")
     return 0
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from everforge.engine.base import Image, Limits
+from everforge.engine.gvisor.binary import keep
 from everforge.engine.gvisor.engine import Gvisor
 from everforge.engine.warden.folders import find as find_folders
 from everforge.machines.requests import NewMachine
@@ -119,8 +120,9 @@ async def _running(folder: Path, progress: Progress) -> AsyncGenerator[House]:
         image = machines.images.find(SETTINGS.image).image
         limits = Limits(memory_mb=SETTINGS.memory_mb, cpus=SETTINGS.cpus, processes=SETTINGS.processes, disk_mb=SETTINGS.disk_mb)
         template = data.snapshots / machines.templates.id(image.digest, SETTINGS.disk_mb)
-        [runsc] = find_folders(data.path).engines.glob("*/runsc")
-        raw = Raw(folder / "raw", runsc, image.root.resolve(), limits)
+        engines = find_folders(data.path).engines
+        [runsc] = engines.glob("*/runsc")
+        raw = Raw(folder / "raw", runsc, image.root.resolve(), limits, direct=(await keep(runsc, engines)).direct)
         (folder / "work").mkdir()
         house = House(machines, engine, raw, marks, image, limits, data.snapshots, template, folder / "work")
         yield house

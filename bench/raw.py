@@ -10,6 +10,7 @@ from everforge.engine.base import Limits
 from everforge.engine.warden import bundle, cgroups, folders
 from everforge.engine.warden.commands import Runsc
 from everforge.engine.warden.held import Stdio, new_stdio
+from everforge.engine.warden.sandboxes import DIRECT_BYTES
 from everforge.engine.warden.traces import Traces
 from everforge.wire.ids import new_sandbox_id
 
@@ -29,7 +30,7 @@ class RawSandbox:
 
 
 class Raw:
-    def __init__(self, data: Path, runsc: Path, image: Path, limits: Limits) -> None:
+    def __init__(self, data: Path, runsc: Path, image: Path, limits: Limits, *, direct: bool) -> None:
         self._folders = folders.find(data)
         folders.make(self._folders)
         self._cgroups = cgroups.detect(self._folders.mark, root=True)
@@ -37,6 +38,7 @@ class Raw:
         self._binary = runsc
         self._image = image
         self._limits = limits
+        self._direct = direct  # runsc can write past the page cache
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
 
     def prepare(self) -> RawSandbox:
@@ -59,10 +61,12 @@ class Raw:
         hand.go()
         return hand
 
-    def checkpoint(self, sandbox: RawSandbox, folder: Path, *, direct: bool) -> None:
+    def checkpoint(self, sandbox: RawSandbox, folder: Path) -> None:
+        """The command that a warden would give."""
+        direct = self._direct and self._usage_bytes(sandbox) >= DIRECT_BYTES
         self._command(sandbox, sandbox.runsc.save(folder, direct=direct), (self._null, self._null, self._null))
 
-    def usage_bytes(self, sandbox: RawSandbox) -> int:
+    def _usage_bytes(self, sandbox: RawSandbox) -> int:
         return (self._cgroups.usage_bytes(sandbox.id) if self._cgroups else None) or 0
 
     async def remove(self, sandbox: RawSandbox) -> None:

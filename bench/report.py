@@ -16,7 +16,8 @@ from .measure import Result, quartiles
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results.json"
-PLOTS = FOLDER / "results"
+PLOTS = FOLDER / "results"  # not kept in the repository
+QUICK = PLOTS / "quick.json"
 
 
 def show(results: Sequence[Result], console: Console) -> None:
@@ -26,12 +27,11 @@ def show(results: Sequence[Result], console: Console) -> None:
     table.add_column("ours / against", no_wrap=True)
     for heading in ("ratio", "goal"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("holds", no_wrap=True)
     for found in results:
-        verdict = "[green]yes[/green]" if found.holds else "[red]no[/red]"
+        ratio = f"[green]{found.value:.3g} ✓[/green]" if found.holds else f"[red]{found.value:.3g} ✗[/red]"
         name = found.goal.name + (" [dim](extra)[/dim]" if found.goal.extra else "")
         sides = "\n".join(_spread(side, found.unit) for side in (found.ours, found.theirs))
-        table.add_row(found.goal.key, name, sides, f"{found.value:.3g}", found.goal.bound, verdict)
+        table.add_row(found.goal.key, name, sides, ratio, found.goal.bound)
     console.print(table)
     for found in results:
         notes = "".join(f", {name} {value:.3g}" for name, value in found.notes.items())

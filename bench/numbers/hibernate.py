@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import shutil
 import time
-from pathlib import Path
 
 from bench.house import House
 from bench.measure import Result, in_turns, result
 from bench.raw import RawSandbox, sync
-from everforge.engine.warden.sandboxes import DIRECT_BYTES
 
 from . import work
 
@@ -45,19 +43,13 @@ async def measure(house: House, count: int) -> list[Result]:
 
 
 def checkpoint_seconds(house: House, sandbox: RawSandbox, *, synced: bool) -> float:
-    """The same command that a warden gives."""
     folder = house.folder / "checkpoint"
     folder.mkdir()
     try:
-        direct = _can_write_direct(house, sandbox)
         began = time.perf_counter()
-        house.raw.checkpoint(sandbox, folder, direct=direct)
+        house.raw.checkpoint(sandbox, folder)
         if synced:
             sync(folder)
         return time.perf_counter() - began
     finally:
-        shutil.rmtree(Path(folder))
-
-
-def _can_write_direct(house: House, sandbox: RawSandbox) -> bool:
-    return house.raw.usage_bytes(sandbox) >= DIRECT_BYTES
+        shutil.rmtree(folder)

@@ -24,7 +24,9 @@ LEFT_MB = 12  # room for the records, not for a snapshot
 def small_disk(data: Path) -> Iterator[Path]:
     """A data folder on a disk of its own."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "everforge-test", str(data)], check=True)
-    yield data
+    small = data / "d"  # not the mount itself, which would look like something left behind
+    small.mkdir()
+    yield small
     subprocess.run(["umount", "--lazy", str(data)], check=True)  # a failed save leaves a descriptor open in the sandbox until that is gone
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -31,10 +32,8 @@ def fuzz(folder: Path, seconds: int) -> int:
     return int(tried[1])
 
 
-def test_a_few_seconds_of_hostile_bytes_break_nothing(tmp_path: Path) -> None:
-    assert fuzz(tmp_path, seconds=4) > 500
+SECONDS = 120 if os.environ.get("EVERFORGE_TEST_LONG") else 4
 
 
-@pytest.mark.slow
-def test_two_minutes_of_hostile_bytes_break_nothing(tmp_path: Path) -> None:
-    assert fuzz(tmp_path, seconds=120) > 50_000
+def test_hostile_bytes_break_nothing(tmp_path: Path) -> None:
+    assert fuzz(tmp_path, SECONDS) > 100 * SECONDS

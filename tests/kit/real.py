@@ -32,7 +32,9 @@ TESTED = MachineSettings(image="minimal", memory_mb=512, ready_sandboxes=0, save
 @cache
 def template(image: str = "minimal", disk_mb: int = TESTED.disk_mb) -> Path:
     """The folder of a template's snapshot, made once; data folders of tests get it by hard links."""
-    base = Path(tempfile.gettempdir()) / f"everforge-tests-{os.getuid()}-{os.getpid()}"
+    base = (
+        Path(tempfile.gettempdir()) / f"ef-tests-{os.getuid()}-{os.getpid()}-{image}-{disk_mb}"
+    )  # one each: a server sweeps away what it has no use for
 
     async def make() -> Path:
         settings = replace(TESTED, image=image, disk_mb=disk_mb)
