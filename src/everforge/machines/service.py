@@ -86,10 +86,14 @@ class Machines:
         self._stopping = True
         if hibernate:
             await asyncio.gather(*(k.settle() for k in list(self.keepers.values())))
-        await asyncio.gather(*(k.stop() for k in list(self.keepers.values())))
+        await self.let_go()
         await self.engine.close()
         await self.snapshots.close()
         await self.store.close()
+
+    async def let_go(self) -> None:
+        """Stop every keeper where it is; the machines stay as they are."""
+        await asyncio.gather(*(k.stop() for k in list(self.keepers.values())))
 
     # --- machines ------------------------------------------------------------------------------------------------------------------------
 

@@ -56,32 +56,31 @@ async def open_machines(
     """
     settings = settings or MachineSettings()
     progress = progress or Silent()
-    folder = DataFolder((data or data_folder()).absolute())
-    folder.lock()
-    allow_many_descriptors()
-    try:
+    async with contextlib.AsyncExitStack() as undo:
+        folder = DataFolder((data or data_folder()).absolute())
+        folder.lock()
+        undo.callback(folder.unlock)
+        allow_many_descriptors()
         runsc = await asyncio.to_thread(find_or_build, progress)
         catalogue = Catalogue(cache_folder())
         entry = await asyncio.to_thread(ensure, settings.image, catalogue, progress) if for_new_machines else None
         engine = await Gvisor.open(folder.path, runsc, catalogue.images, linger_seconds=warden_linger_seconds)
+        undo.push_async_callback(engine.close)
+        store = await SqlStore.open(folder.database)
+        undo.push_async_callback(store.close)
+        snapshots = SnapshotFolder(folder.snapshots)
+        undo.push_async_callback(snapshots.close)
         machines = Machines(
-            engine=engine,
-            store=await SqlStore.open(folder.database),
-            snapshots=SnapshotFolder(folder.snapshots),
-            images=catalogue,
-            settings=settings,
-            host_memory_mb=host_memory_mb(),
-            steps=steps,
+            engine=engine, store=store, snapshots=snapshots, images=catalogue, settings=settings, host_memory_mb=host_memory_mb(), steps=steps
         )
         if entry is not None:
             machines.templates.expect(entry.image.digest, settings.disk_mb)
+        undo.push_async_callback(machines.let_go)
         await machines.start()
         if entry is not None:
             await _make_ready(machines, engine, folder, entry)
-    except BaseException:
-        folder.unlock()
-        raise
-    return machines, folder
+        undo.pop_all()
+        return machines, folder
 
 
 async def _make_ready(machines: Machines, engine: Gvisor, folder: DataFolder, entry: CataloguedImage) -> None:
