@@ -23,7 +23,7 @@ QUICK = PLOTS / "quick.json"
 def show(results: Sequence[Result], console: Console) -> None:
     table = Table(title="Everforge: ratios of medians, each taken in one run", title_justify="left", title_style="bold")
     table.add_column("#", no_wrap=True)
-    table.add_column("what / against what", min_width=20)
+    table.add_column("what / against what", min_width=16)
     table.add_column("ours / against", no_wrap=True)
     for heading in ("ratio", "goal"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -41,7 +41,11 @@ def show(results: Sequence[Result], console: Console) -> None:
 
 def _spread(samples: Sequence[float], unit: str) -> str:
     low, middle, high = quartiles(samples)
-    return f"{middle:.3g} {unit} [dim]({low:.3g}-{high:.3g})[/dim]"
+    return f"{_short(middle)} {unit} [dim]({_short(low)}-{_short(high)})[/dim]"
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def write(results: Sequence[Result], file: Path = RESULTS) -> None:

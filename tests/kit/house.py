@@ -145,7 +145,6 @@ class House:
             await _bury(keeper)
         self._keepers.clear()
         await self.snapshots.close()  # its threads may still be writing
-        self.machines.keepers.clear()
 
     async def restart(self) -> Machines:
         await self.kill()

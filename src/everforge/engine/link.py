@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import deque
 
 from everforge.wire.errors import InvalidInput, SandboxLost
 from everforge.wire.frames import RECORD_BYTES_MAX
 
 READ_BYTES_MAX = 256 * 1024
+HELD_BYTES_MAX = READ_BYTES_MAX  # read and not yet received; then the guest waits
 
 
 class PipeLink:
-    """Owns both descriptors. One reader and one writer at a time."""
+    """Owns both descriptors. One reader and one writer at a time.
+
+    From the first `receive` on, the loop watches the pipe without being asked again each time, and what comes is held, up to a limit: asking anew
+    for every message would cost two system calls and a turn of the loop.
+    """
 
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self._read_fd = read_fd
         self._write_fd = write_fd
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._held: deque[bytes] = deque()
+        self._held_bytes = 0
+        self._watching = False
+        self._ended = False
+        self._arrival: asyncio.Future[None] | None = None
+        self._writable: asyncio.Future[None] | None = None
         os.set_blocking(read_fd, False)
         os.set_blocking(write_fd, False)
 
@@ -26,14 +37,42 @@ class PipeLink:
         return self._read_fd < 0
 
     async def receive(self) -> bytes:
-        while not self.is_closed:
-            try:
-                return os.read(self._read_fd, READ_BYTES_MAX)
-            except BlockingIOError:
-                await self._ready(self._read_fd, writing=False)
-            except OSError:
-                break
-        return b""
+        while not self._held:
+            if self._ended or self.is_closed:
+                return b""
+            self._watch()
+            self._arrival = asyncio.get_running_loop().create_future()
+            await self._arrival
+        data = self._held.popleft()
+        self._held_bytes -= len(data)
+        self._watch()
+        return data
+
+    def _watch(self) -> None:
+        if not self._watching and not self._ended and not self.is_closed and self._held_bytes < HELD_BYTES_MAX:
+            self._watching = True
+            asyncio.get_running_loop().add_reader(self._read_fd, self._read)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._read_fd, READ_BYTES_MAX)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            self._held.append(data)
+            self._held_bytes += len(data)
+        else:
+            self._ended = True
+        if self._ended or self._held_bytes >= HELD_BYTES_MAX:
+            self._unwatch()
+        _finish(self._arrival)
+
+    def _unwatch(self) -> None:
+        if self._watching:
+            self._watching = False
+            asyncio.get_running_loop().remove_reader(self._read_fd)
 
     async def send(self, record: bytes) -> None:
         # One write of at most PIPE_BUF bytes is taken whole or not at all, so a killed server leaves no half record.
@@ -44,38 +83,35 @@ class PipeLink:
                 os.write(self._write_fd, record)
                 return
             except BlockingIOError:
-                await self._ready(self._write_fd, writing=True)
+                await self._until_writable()
             except OSError as e:
                 raise SandboxLost("the guest no longer reads") from e
         raise SandboxLost("the link is closed")
 
-    async def _ready(self, fd: int, *, writing: bool) -> None:
+    async def _until_writable(self) -> None:
         loop = asyncio.get_running_loop()
-        ready: asyncio.Future[None] = loop.create_future()
-        self._waiting.add(ready)
-        (loop.add_writer if writing else loop.add_reader)(fd, _finish, ready)
+        self._writable = ready = loop.create_future()
+        loop.add_writer(self._write_fd, _finish, ready)
         try:
             await ready
         finally:
-            self._waiting.discard(ready)
             # After close() the number may be another file's already.
             if not self.is_closed:
-                (loop.remove_writer if writing else loop.remove_reader)(fd)
+                loop.remove_writer(self._write_fd)
 
     def close(self) -> None:
         if self.is_closed:
             return
-        if self._waiting:
-            loop = asyncio.get_running_loop()
-            loop.remove_reader(self._read_fd)
-            loop.remove_writer(self._write_fd)
-            for ready in self._waiting:
-                _finish(ready)
+        self._unwatch()
+        if self._writable is not None and not self._writable.done():
+            asyncio.get_running_loop().remove_writer(self._write_fd)
         os.close(self._read_fd)
         os.close(self._write_fd)
         self._read_fd = self._write_fd = -1
+        _finish(self._arrival)
+        _finish(self._writable)
 
 
-def _finish(ready: asyncio.Future[None]) -> None:
-    if not ready.done():
-        ready.set_result(None)
+def _finish(future: asyncio.Future[None] | None) -> None:
+    if future is not None and not future.done():
+        future.set_result(None)

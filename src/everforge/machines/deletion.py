@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 
 async def delete(machines: Machines, record: MachineRecord) -> None:
-    keeper = machines.keepers.pop(record.id, None)
+    keeper = machines.keepers.get(record.id)
     sandbox = None
     if keeper is not None:
+        machines.keepers.remove(keeper)
         # Stopping a keeper anywhere is as a crash there would be: every step is safe to be cut off at.
         await keeper.stop()
         if incarnation := keeper.residency.housing.incarnation:

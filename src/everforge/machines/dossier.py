@@ -11,7 +11,7 @@ from typing import Any
 
 from everforge.store.base import Change, MachineRecord, PointRecord, Store
 from everforge.wire.errors import DiskFull
-from everforge.wire.events import Event, Moved
+from everforge.wire.events import START, Event, Moved, Position
 from everforge.wire.ids import SnapshotId
 
 from .lifecycle import Arrow, Residence, move
@@ -31,6 +31,7 @@ class Dossier:
         self.store = store
         self.steps = steps
         self._readers = readers
+        self._end = START  # of the tape, as far as it was written here
 
     @property
     def residence(self) -> Residence:
@@ -65,8 +66,14 @@ class Dossier:
         with self.steps.step(f"record {arrow or step or 'change'}"):
             written = await self._commit(change, patient)
         self.record = _changed(self.record, values)
+        if written:
+            self._end = max(self._end, Position(written[-1].position + written[-1].width - 1))
         self._readers.publish(self.record.id, written)
         return written
+
+    async def end_position(self) -> Position:
+        """The last position on the tape."""
+        return self._end if self._end != START else await self.store.end_position(self.record.id)
 
     async def _commit(self, change: Change, patient: bool) -> Sequence[Event]:
         while True:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -45,7 +44,7 @@ async def _name_head(keeper: Keeper, name: str | None) -> PointRecord:
 
 async def reset(machines: Machines, keeper: Keeper) -> SnapshotId | None:
     record = keeper.dossier.record
-    entry = await asyncio.to_thread(machines.images.find, record.image)
+    entry = await machines.images.find(record.image)
     template = await machines.templates.ensure(entry, record.disk_mb)
     point = first_point(record, template.snapshot, "template", START, None)
     known = await keeper.dossier.store.points(record.id)

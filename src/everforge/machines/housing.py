@@ -26,14 +26,14 @@ from .guestline import GuestLine
 from .incarnation import Incarnation
 from .lifecycle import Arrow
 from .settings import MachineSettings
-from .templates import Images, Templates
+from .templates import KnownImages, Templates
 
 ENTROPY_BYTES = 32
 
 
 class Housing:
     def __init__(
-        self, dossier: Dossier, engine: Engine, snapshots: Snapshots, images: Images, templates: Templates, settings: MachineSettings
+        self, dossier: Dossier, engine: Engine, snapshots: Snapshots, images: KnownImages, templates: Templates, settings: MachineSettings
     ) -> None:
         self.dossier = dossier
         self.incarnation: Incarnation | None = None
@@ -49,7 +49,7 @@ class Housing:
     async def ensure_template(self) -> None:
         """A new machine's head is its template, which may still have to be made."""
         record = self.dossier.record
-        entry = await asyncio.to_thread(self._images.find, record.image)
+        entry = await self._images.find(record.image)
         if record.head == self._templates.id(entry.image.digest, record.disk_mb):
             await self._templates.ensure(entry, record.disk_mb)
 
@@ -59,7 +59,7 @@ class Housing:
         if record.head is None:
             raise SnapshotNotFound(f"machine {record.name} has no snapshot to start from")
         manifest, folder = await self._open(record.head)
-        image = (await asyncio.to_thread(self._images.find, record.image)).image
+        image = (await self._images.find(record.image)).image
         limits = Limits(memory_mb=record.memory_mb, cpus=record.cpus, processes=record.processes, disk_mb=record.disk_mb)
         checking = asyncio.create_task(self._check_pages(manifest, folder))
         sandbox: Sandbox | None = None
@@ -239,10 +239,22 @@ class Housing:
 
     async def _save(self, incarnation: Incarnation) -> tuple[Path, Manifest, Position]:
         """The user's processes stand still when it returns, well or not, unless it raises SandboxLost."""
+        partial = await self._snapshots.begin()
+        try:
+            await incarnation.freeze()
+            position = await self.dossier.end_position()
+            manifest = self._manifest(incarnation)
+            with self.dossier.steps.step("save"):
+                await incarnation.sandbox.save(partial)
+        except BaseException:
+            await self._snapshots.abandon(partial)
+            raise
+        return partial, manifest, position
+
+    def _manifest(self, incarnation: Incarnation) -> Manifest:
+        """Of what is about to be saved; the guest is frozen, so the numbers stand still."""
         record = self.dossier.record
-        await incarnation.freeze()
-        position = await self.dossier.store.end_position(record.id)
-        manifest = Manifest(
+        return Manifest(
             snapshot=new_snapshot_id(),
             machine=record.id,
             engine=self._engine.name,
@@ -256,14 +268,6 @@ class Housing:
             instruction=self.effects,
             created_at=time.time(),
         )
-        partial = await self._snapshots.begin()
-        try:
-            with self.dossier.steps.step("save"):
-                await incarnation.sandbox.save(partial)
-        except BaseException:
-            await self._snapshots.abandon(partial)
-            raise
-        return partial, manifest, position
 
     async def _finish(self, partial: Path, manifest: Manifest, reason: PointReason, name: str | None, position: Position) -> PointRecord:
         try:

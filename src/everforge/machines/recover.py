@@ -115,11 +115,17 @@ async def open_keeper(machines: Machines, record: MachineRecord) -> Keeper:
         sandbox = survivors.get(record.sandbox) if record.sandbox else None
         if start := await recover_one(machines, record, sandbox):
             start()
-            return machines.keepers[record.id]
+            return _present(machines, record)
         record = await machines.store.machine(record.id) or record
     keeper = machines.adopt(record)
     await _queue_unended(keeper)
     keeper.start()
+    return keeper
+
+
+def _present(machines: Machines, record: MachineRecord) -> Keeper:
+    keeper = machines.keepers.get(record.id)
+    assert keeper is not None
     return keeper
 
 
@@ -139,7 +145,7 @@ async def recover_one(machines: Machines, record: MachineRecord, sandbox: Sandbo
             assert arrow is not None
             keeper = machines.adopt(record)
             await keeper.dossier.write(arrow, set={"sandbox": None, "error": "the server stopped while it was waking"})
-            machines.keepers.pop(record.id)
+            machines.keepers.remove(keeper)
         case Action.CREATE_AGAIN:
             keeper = machines.adopt(record)
             await _queue_unended(keeper)
@@ -148,7 +154,7 @@ async def recover_one(machines: Machines, record: MachineRecord, sandbox: Sandbo
             keeper = machines.adopt(record)
             await _queue_unended(keeper)
             await keeper.residency.lose(LOST_WITH_THE_HOST, record.next_instruction - 1)
-            machines.keepers.pop(record.id)
+            machines.keepers.remove(keeper)
         case Action.TAKE_OVER:
             assert sandbox is not None
             assert line is not None

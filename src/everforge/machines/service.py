@@ -21,6 +21,7 @@ from .agenda import Agenda
 from .dossier import Dossier
 from .housing import Housing
 from .keeper import Keeper
+from .keepers import Keepers
 from .lifecycle import Residence, Turn, state
 from .points import Target
 from .requests import NewMachine
@@ -28,7 +29,7 @@ from .residency import Residency
 from .settings import MachineSettings, check
 from .steps import Steps
 from .tape import TapeReaders
-from .templates import Images, Templates
+from .templates import Images, KnownImages, Templates
 
 OWNER = AccountId("owner")  # the only account until accounts come
 
@@ -64,14 +65,14 @@ class Machines:
         self.engine = engine
         self.store = store
         self.snapshots = snapshots
-        self.images = images
+        self.images = KnownImages(images)
         self.settings = settings
         self.templates = Templates(engine, snapshots)
         self.readers = TapeReaders(store, settings.tape_recent_events)
         self.steps = steps or Steps()
-        self.keepers: dict[MachineId, Keeper] = {}
+        self.keepers = Keepers()
         budget_mb = settings.host_memory_mb or host_memory_mb * 3 // 4
-        self.admission = Admission(int(budget_mb * settings.memory_overcommit), self.keepers.values)
+        self.admission = Admission(int(budget_mb * settings.memory_overcommit), self.keepers.all)
         self._opening: dict[MachineId, asyncio.Lock] = {}
         self._stopping = False
 
@@ -85,7 +86,7 @@ class Machines:
         """Orderly: hibernate everything; or leave the machines to the warden for the next server."""
         self._stopping = True
         if hibernate:
-            await asyncio.gather(*(k.settle() for k in list(self.keepers.values())))
+            await asyncio.gather(*(k.settle() for k in self.keepers.all()))
         await self.let_go()
         await self.engine.close()
         await self.snapshots.close()
@@ -93,7 +94,7 @@ class Machines:
 
     async def let_go(self) -> None:
         """Stop every keeper where it is; the machines stay as they are."""
-        await asyncio.gather(*(k.stop() for k in list(self.keepers.values())))
+        await asyncio.gather(*(k.stop() for k in self.keepers.all()))
 
     # --- machines ------------------------------------------------------------------------------------------------------------------------
 
@@ -102,7 +103,7 @@ class Machines:
         self._check_running()
         wanted = wanted or NewMachine()
         record = self._new_record(wanted, account)
-        entry = await asyncio.to_thread(self.images.find, wanted.image or self.settings.image)
+        entry = await self.images.find(wanted.image or self.settings.image)
         if record.memory_mb > self.admission.budget_mb:
             raise InvalidInput(f"memory_mb is {record.memory_mb}, but this server has {self.admission.budget_mb} MB for all its machines")
         template = self.templates.id(entry.image.digest, record.disk_mb)  # made behind the answer, if it is not there yet
@@ -192,11 +193,14 @@ class Machines:
         self._check_running()
         code = requests.code(code, self.settings)
         key = requests.key(key)
-        seconds = self.settings.timeout_seconds if timeout_seconds is None else timeout_seconds
-        seconds = requests.seconds("timeout_seconds", seconds, 0.001, self.settings.timeout_seconds_max)
+        seconds = self._timeout(timeout_seconds)
         keeper = await self._keeper(name)
         interrupted = interrupt and keeper.interrupt(pending=True)
         return await keeper.accept(code, seconds, key), interrupted
+
+    def _timeout(self, seconds: float | None) -> float:
+        wanted = self.settings.timeout_seconds if seconds is None else seconds
+        return requests.seconds("timeout_seconds", wanted, 0.001, self.settings.timeout_seconds_max)
 
     async def result(self, name: str, instruction: int) -> Ended:
         """Waits for the end of an instruction."""
@@ -208,8 +212,11 @@ class Machines:
 
     async def run(self, name: str, code: str, *, timeout_seconds: float | None = None) -> Ended:
         """Exec, then its result."""
-        number, _ = await self.exec(name, code, timeout_seconds=timeout_seconds)
-        return await self.result(name, number)
+        self._check_running()
+        code, seconds = requests.code(code, self.settings), self._timeout(timeout_seconds)
+        keeper = await self._keeper(name)
+        with keeper.pinned():
+            return await keeper.end_of(await keeper.accept(code, seconds, None))
 
     async def interrupt(self, name: str, *, pending: bool = False) -> bool:
         return (await self._keeper(name)).interrupt(pending=pending)
@@ -286,9 +293,9 @@ class Machines:
         return record
 
     async def _keeper(self, name: str) -> Keeper:
-        record = await self._record(name)
-        if keeper := self.keepers.get(record.id):
+        if keeper := self.keepers.named(name):
             return keeper
+        record = await self._record(name)
         async with self._opening.setdefault(record.id, asyncio.Lock()):
             if keeper := self.keepers.get(record.id):
                 return keeper
@@ -305,13 +312,12 @@ class Machines:
         residency = Residency(dossier, housing, agenda, self.admission, self.settings)
         keeper = Keeper(dossier, residency, agenda, self.settings)
         keeper.retired = lambda: self._forget(keeper)
-        self.keepers[record.id] = keeper
+        self.keepers.add(keeper)
         return keeper
 
     def _forget(self, keeper: Keeper) -> None:
-        if self.keepers.get(keeper.id) is keeper:
-            del self.keepers[keeper.id]
-            self._opening.pop(keeper.id, None)
+        self.keepers.remove(keeper)
+        self._opening.pop(keeper.id, None)
 
     def _view(self, record: MachineRecord, keeper: Keeper | None) -> MachineView:
         turn = keeper.turn if keeper else Turn.IDLE

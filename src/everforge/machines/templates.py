@@ -44,6 +44,21 @@ class Images(Protocol):
         ...
 
 
+class KnownImages:
+    """Images by digest do not change: each is looked up once. What a name stands for may change, and is looked up every time."""
+
+    def __init__(self, images: Images) -> None:
+        self._images = images
+        self._known: dict[str, ImageEntry] = {}
+
+    async def find(self, name_or_digest: str) -> ImageEntry:
+        entry = self._known.get(name_or_digest)
+        if entry is None:
+            entry = await asyncio.to_thread(self._images.find, name_or_digest)
+            self._known[entry.image.digest] = entry
+        return entry
+
+
 class Templates:
     def __init__(self, engine: Engine, snapshots: Snapshots) -> None:
         self._engine = engine

@@ -94,7 +94,7 @@ async def _make_ready(machines: Machines, engine: Gvisor, folder: DataFolder, en
 async def close_machines(machines: Machines, folder: DataFolder) -> None:
     """An orderly stop: hibernate everything, or leave it to the next server for a while, with a caretaker who hibernates it if none comes."""
     seconds = machines.settings.handover_seconds
-    awake = bool(machines.keepers)
+    awake = bool(len(machines.keepers))
     await machines.stop(hibernate=not seconds)
     if seconds and awake:
         await caretaker.leave(folder.path, seconds)

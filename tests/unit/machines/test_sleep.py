@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from everforge.wire.errors import MachineBroken, SaveFailed, SnapshotDamaged
-from everforge.wire.events import Lost, Moved
+from everforge.wire.events import Lost, Moved, Output
 from kit.house import House, NewMachine, quick
 
 
@@ -28,7 +28,7 @@ async def test_an_idle_machine_goes_to_sleep_and_keeps_no_sandbox(house: House) 
     await house.machines.run(name, "x = 1")
     await until(house, name, "asleep")
     assert not house.host.sandboxes
-    assert not house.machines.keepers
+    assert not len(house.machines.keepers)
 
 
 async def test_exec_on_a_sleeping_machine_wakes_it_once(house: House) -> None:
@@ -54,7 +54,7 @@ async def test_a_plain_wake_keeps_its_random_generator(house: House) -> None:
 async def test_what_is_wanted_during_a_save_stays_awake(house: House) -> None:
     name = await new(house)
     await house.machines.run(name, "x = 1")
-    keeper = next(iter(house.machines.keepers.values()))
+    keeper = next(iter(house.machines.keepers.all()))
     room = asyncio.create_task(keeper.make_room())
     await asyncio.sleep(0)
     ended = await house.machines.run(name, "x")
@@ -188,8 +188,10 @@ async def test_an_orderly_stop_hibernates_and_the_next_start_runs_what_was_accep
 
 async def test_a_server_that_hands_over_leaves_its_machines_running(house: House) -> None:
     name = await new(house)
-    running, _ = await house.machines.exec(name, "print('a'); sleep(0.2)")
-    await asyncio.sleep(0.05)
+    running, _ = await house.machines.exec(name, "print('a'); sleep(0.5)")
+    async for event in house.machines.read(name, follow=True):
+        if isinstance(event, Output):
+            break
     await house.machines.stop(hibernate=False)
     assert len(house.host.sandboxes) == 1
     await house.start()

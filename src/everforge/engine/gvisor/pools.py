@@ -21,7 +21,8 @@ from .sandbox import GvisorSandbox
 log = logging.getLogger(__name__)
 
 SHELVES_MAX = 4  # kinds of empty sandboxes kept: images and sizes used last
-PAUSE_SECONDS = 0.2  # after a restore the processors belong to the machine that was woken
+PAUSE_SECONDS = 1.0  # during a restore and right after it the processors belong to the machine that is woken
+PAUSES_MAX = 3  # in a row, when one restore follows another
 FAILED_PAUSE_SECONDS = 1.0
 FAILURES_MAX = 3
 
@@ -114,8 +115,11 @@ class Pool:
     async def _fill(self) -> None:
         while True:
             await self._wanted.wait()
-            self._wanted.clear()
-            await asyncio.sleep(PAUSE_SECONDS)
+            for _ in range(PAUSES_MAX):
+                self._wanted.clear()
+                await asyncio.sleep(PAUSE_SECONDS)
+                if not self._wanted.is_set():
+                    break
             while len(self._shelves) > self._shelves_max:
                 await self._empty(next(iter(self._shelves)))
             while (shelf := self._first_lacking()) is not None:

@@ -1,0 +1,42 @@
+"""The keepers of one server, found by id or by name. A name is looked up here first: asking the store costs as much as a trivial instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from everforge.wire.ids import MachineId
+
+from .keeper import Keeper
+
+
+class Keepers:
+    def __init__(self) -> None:
+        self._by_id: dict[MachineId, Keeper] = {}
+        self._by_name: dict[str, Keeper] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __contains__(self, id: MachineId) -> bool:
+        return id in self._by_id
+
+    def add(self, keeper: Keeper) -> None:
+        self._by_id[keeper.id] = keeper
+        self._by_name[keeper.dossier.record.name] = keeper
+
+    def get(self, id: MachineId) -> Keeper | None:
+        return self._by_id.get(id)
+
+    def named(self, name: str) -> Keeper | None:
+        return self._by_name.get(name)
+
+    def remove(self, keeper: Keeper) -> None:
+        """If it is still the one: another may have taken its place."""
+        if self._by_id.get(keeper.id) is keeper:
+            del self._by_id[keeper.id]
+        name = keeper.dossier.record.name
+        if self._by_name.get(name) is keeper:
+            del self._by_name[name]
+
+    def all(self) -> Iterable[Keeper]:
+        return list(self._by_id.values())
