@@ -26,6 +26,7 @@ class PipeLink:
         self._held: deque[bytes] = deque()
         self._held_bytes = 0
         self._watching = False
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._ended = False
         self._arrival: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
@@ -51,7 +52,8 @@ class PipeLink:
     def _watch(self) -> None:
         if not self._watching and not self._ended and not self.is_closed and self._held_bytes < HELD_BYTES_MAX:
             self._watching = True
-            asyncio.get_running_loop().add_reader(self._read_fd, self._read)
+            self._loop = asyncio.get_running_loop()
+            self._loop.add_reader(self._read_fd, self._read)
 
     def _read(self) -> None:
         try:
@@ -72,7 +74,8 @@ class PipeLink:
     def _unwatch(self) -> None:
         if self._watching:
             self._watching = False
-            asyncio.get_running_loop().remove_reader(self._read_fd)
+            if self._loop is not None and not self._loop.is_closed():
+                self._loop.remove_reader(self._read_fd)
 
     async def send(self, record: bytes) -> None:
         # One write of at most PIPE_BUF bytes is taken whole or not at all, so a killed server leaves no half record.
