@@ -71,6 +71,9 @@ class Unpacker:
         kind, flags, number = HEADER.unpack_from(packet)
         if number <= self._last:
             return None
+        if number == self._last + 1 and not (flags or self._pieces) and len(packet) - HEADER.size <= self.frame_bytes_max:
+            self._last = number
+            return Frame(kind, packet[HEADER.size :])  # nearly always: one packet, one frame
         if number != self._last + 1 or flags & ~MORE or (self._pieces and kind != self._kind):
             raise ProtocolError("a packet's header is malformed")
         self._last = number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import linecache
 import re
@@ -36,6 +37,10 @@ class Execution:
         self.runtime_us = 0
         self.rendering = False  # the code has run; its value is being turned into text
         self._own_cleanups = len(self.shell.input_transformer_manager.cleanup_transforms)
+        self._line_magics: dict[str, Any] = self.shell.magics_manager.magics["line"]
+        # Where IPython keeps `ast_transformers` and the like: asked for by their names they would each take a way through several functions.
+        self._traits: dict[str, Any] = self.shell._trait_values
+        self._traits["ast_transformers"] = self.shell.ast_transformers
         self._sources: deque[str] = deque()
         self._callbacks: dict[str, list[Any]] = self.shell.events.callbacks
         self._callbacks["pre_execute"].clear()  # it only forgets which warnings were shown, which we do not want at every instruction
@@ -74,10 +79,9 @@ class Execution:
         flags = compiler.flags | COMPILE_FLAGS
         if not self._needs_ipython(code):
             self._remember(name, code)
-            try:
-                return Steps(None, compile(code, name, "eval", flags, True), False)
-            except (SyntaxError, ValueError):
-                pass
+            if "\n" not in code:  # likely an expression, which needs no tree
+                with contextlib.suppress(SyntaxError, ValueError):
+                    return Steps(None, compile(code, name, "eval", flags, True), False)
             try:
                 tree = _parse(code, name, flags)
             except (SyntaxError, ValueError) as e:
@@ -99,9 +103,9 @@ class Execution:
 
     def _needs_ipython(self, code: str) -> bool:
         """Valid Python that IPython reads in its own way: a magic's name alone on a line, or transformers that the user registered."""
-        shell = self.shell
-        manager = shell.input_transformer_manager
-        if shell.input_transformers_post or shell.ast_transformers or len(manager.cleanup_transforms) != self._own_cleanups:
+        traits = self._traits
+        cleanups = traits["input_transformer_manager"].cleanup_transforms
+        if self.shell.input_transformers_post or traits["ast_transformers"] or len(cleanups) != self._own_cleanups:
             return True
         if "\n" in code.strip():
             return False
@@ -109,7 +113,7 @@ class Execution:
         if word is None:
             return False
         found = word.group(1)
-        return found not in shell.user_ns and found in shell.magics_manager.magics["line"]
+        return found in self._line_magics and found not in self.shell.user_ns
 
     def _split(self, tree: ast.Module, name: str, flags: int, source: str) -> Steps:
         last: CodeType | None = None
@@ -166,7 +170,7 @@ class Execution:
         return results.fit(text, data, self.result_bytes_max)
 
     def _rich(self, value: Any) -> dict[str, Any] | None:
-        if type(value) in PLAIN_TYPES and not any(type(value) in printers for printers in self._printers):
+        if type(value) in PLAIN_TYPES and not [printers for printers in self._printers if type(value) in printers]:
             return None
         data, _metadata = self.shell.display_formatter.format(value, exclude={"text/plain"})
         return results.plain_data(data) if data else None

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import sys
 import threading
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from . import channel as wire
@@ -31,6 +33,9 @@ class Interpreter:
         self.channel = ChildEnd(fd)
         self._number: int | None = None
         self._pipes = (stdout_fd, stderr_fd)
+        self._descriptors = select.poll()
+        for number in (1, 2):
+            self._descriptors.register(number, 0)
         self.spool = Spool(self.channel, ring.Writer(ring_fd), self._pipes, self._origin)
         os.close(ring_fd)
         self.streams = (OutStream(self.spool, 0), OutStream(self.spool, 1))
@@ -98,7 +103,7 @@ class Interpreter:
         if not self.channel.ours:
             _leave_fork()
         self._number = None
-        self.spool.send(wire.END, body)
+        self.spool.send(wire.END, body)  # the agent empties the pipes before it tells this
         # What the next instruction needs is done while the agent passes the end on.
         self._restore_streams()
         self.execution.tidy(number)
@@ -120,9 +125,14 @@ class Interpreter:
             return self._failed(number, e)
 
     def _succeeded(self, number: int, rendered: Rendered) -> bytes:
-        head = f'{{"instruction":{number},"end":"value","runtime_us":{self.execution.runtime_us}'
-        parts = [head, *(f'"{name}":{json.dumps(found)}' for name, found in zip(rendered._fields, rendered, strict=True) if found is not None)]
-        return (",".join(parts) + "}").encode("ascii")
+        told = f'{{"instruction":{number},"end":"value","runtime_us":{self.execution.runtime_us}'
+        if rendered.value is not None:
+            told += f',"value":{encode_basestring_ascii(rendered.value)}'
+        if rendered.data is not None:
+            told += f',"data":{json.dumps(rendered.data)}'
+        if rendered.note is not None:
+            told += f',"note":{encode_basestring_ascii(rendered.note)}'
+        return (told + "}").encode("ascii")
 
     def _failed(self, number: int, error: BaseException) -> bytes:
         if not self.channel.ours:
@@ -141,13 +151,14 @@ class Interpreter:
     def _restore_streams(self) -> None:
         """A closed stdout is nobody's wish for the next instruction; a replaced one is the user's own."""
         for index, name in enumerate(("stdout", "stderr")):
-            self.streams[index].reopen()
-            if getattr(getattr(sys, name), "closed", False):
-                setattr(sys, name, self.streams[index])
-            try:
-                os.fstat(index + 1)
-            except OSError:
-                os.dup2(self._pipes[index], index + 1)
+            ours = self.streams[index]
+            ours.reopen()
+            found = getattr(sys, name)
+            if found is not ours and getattr(found, "closed", False):
+                setattr(sys, name, ours)
+        for fd, events in self._descriptors.poll(0):
+            if events & select.POLLNVAL:  # closed
+                os.dup2(self._pipes[fd - 1], fd)
 
     # --- displays and threads ------------------------------------------------------------------------------------------------------
 
@@ -160,6 +171,7 @@ class Interpreter:
         if len(body) > self.limits.display_bytes_max:
             print(f"a display of {len(body)} bytes was left out: over the limit of {self.limits.display_bytes_max}", file=sys.stderr)
             return
+        self.spool.drain_pipes()
         self.spool.send(wire.DISPLAY, body)
 
     def _origin(self) -> int:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from ..wire import frames
 from ..wire.errors import ProtocolError
-from ..wire.messages import Ack, Attach, GuestMessage, Hello, decode_from_keeper, encode
+from ..wire.messages import Ack, Attach, GuestMessage, Hello, Run, decode_from_keeper, encode
+from . import shortcuts
 
 KEPT_BYTES_MAX = 4 * 1024 * 1024  # unacknowledged; above it the agent stops reading what the user writes
 READ_BYTES = 65_536
@@ -29,7 +30,7 @@ class GuestLink:
         self._decoder = frames.Decoder(frames.RECORD_BYTES_MAX)
         self._assembler = frames.Assembler()
         self._outbox = frames.Outbox(frames.GUEST_RECORD_BYTES_MAX)
-        self._unwritten: deque[memoryview] = deque()
+        self.unwritten: deque[bytes | memoryview] = deque()
         self._epoch = 0
         self._attached = False
 
@@ -37,36 +38,32 @@ class GuestLink:
     def full(self) -> bool:
         return self._outbox.size_bytes >= KEPT_BYTES_MAX
 
-    @property
-    def wants_to_write(self) -> bool:
-        return bool(self._unwritten)
-
     def send(self, message: GuestMessage) -> None:
         self.send_encoded(message.kind, encode(message))
 
     def send_encoded(self, kind: int, body: bytes) -> None:
         records = self._outbox.add(kind, body)
         if self._attached:
-            self._unwritten.extend(map(memoryview, records))
+            self.unwritten.extend(records)
             self.write()
 
     def write(self) -> None:
         """As much as the pipe takes now."""
-        while self._unwritten:
-            data = self._unwritten[0]
+        while self.unwritten:
+            data = self.unwritten[0]
             try:
                 written = os.write(self.out_fd, data)
             except BlockingIOError:
                 return
             except BrokenPipeError:
                 # The reader may come back with the next restore; what is kept will be sent again after its attach.
-                self._unwritten.clear()
+                self.unwritten.clear()
                 self._attached = False
                 return
             if written == len(data):
-                self._unwritten.popleft()
+                self.unwritten.popleft()
             else:
-                self._unwritten[0] = data[written:]
+                self.unwritten[0] = memoryview(data)[written:]
 
     def read(self) -> list[GuestMessage]:
         """What the keeper says, without attach and ack, which end here. Raises LinkClosed, or ProtocolError when the place is lost."""
@@ -78,17 +75,24 @@ class GuestLink:
             raise LinkClosed
         heard: list[GuestMessage] = []
         for record in self._decoder.feed(data):
+            if record.kind == Ack.kind and record.number == 0 and (upto := shortcuts.acknowledged(record.payload)) is not None:
+                self._acknowledge(upto)
+                continue
             message = self._assembler.add(record)
             if message is None:
                 continue
-            spoken = decode_from_keeper(message.kind, message.body)
+            spoken = shortcuts.run(message.body) if message.kind == Run.kind else None
+            spoken = spoken or decode_from_keeper(message.kind, message.body)
             if isinstance(spoken, Attach):
                 self._attach(spoken)
             elif isinstance(spoken, Ack):
-                self._outbox.acknowledge(min(spoken.upto, self._outbox.last))
+                self._acknowledge(spoken.upto)
             else:
                 heard.append(spoken)
         return heard
+
+    def _acknowledge(self, upto: int) -> None:
+        self._outbox.acknowledge(min(upto, self._outbox.last))
 
     def _attach(self, attach: Attach) -> None:
         if attach.epoch < self._epoch:
@@ -104,12 +108,12 @@ class GuestLink:
             have = 0
             self._on_new_epoch()
         else:
-            self._outbox.acknowledge(min(have, self._outbox.last))
+            self._acknowledge(have)
         # Whatever was waiting to be written is dropped, a half written record too: the reader looks for the marker and for nothing before it.
-        self._unwritten.clear()
+        self.unwritten.clear()
         control = frames.split(hello.kind, encode(hello), 0, frames.GUEST_RECORD_BYTES_MAX)
-        self._unwritten.append(memoryview(frames.mark(nonce) + b"".join(map(frames.encode_record, control))))
-        self._unwritten.extend(map(memoryview, self._outbox.after(have)))
+        self.unwritten.append(frames.mark(nonce) + b"".join(map(frames.encode_record, control)))
+        self.unwritten.extend(self._outbox.after(have))
         self._attached = True
         self.write()
 

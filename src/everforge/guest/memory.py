@@ -11,6 +11,7 @@ from .limits import MIB
 from .processes import Process
 
 LOOK_SECONDS = 0.2
+PUT_OFF_SECONDS = 0.02
 WATCHFUL_SHARE = 0.5  # above it we look also while no instruction runs
 
 
@@ -19,10 +20,17 @@ class MemoryGuard:
         self.memory_mb = 0
         self._next_look = 1.0  # long ago, and true
         self._watchful = False
+        self._owed = False  # a look that was put off
 
     def next_look(self, running: bool) -> float | None:
         """When; None when there is nothing to watch, so that an idle machine sleeps."""
-        return self._next_look if self.memory_mb and (running or self._watchful) else None
+        return self._next_look if self.memory_mb and (running or self._watchful or self._owed) else None
+
+    def put_off(self, now: float) -> None:
+        """An instruction begins: most are over in no time, and should not wait for a look. It is made up for soon, running or not."""
+        if now >= self._next_look:
+            self._next_look = now + PUT_OFF_SECONDS
+            self._owed = True
 
     def look(self, now: float, running: bool, interpreter: int | None) -> tuple[Process, str] | None:
         """The process that was killed, if one had to be, and why."""
@@ -30,6 +38,7 @@ class MemoryGuard:
         if due is None or now < due:
             return None
         self._next_look = now + LOOK_SECONDS
+        self._owed = False
         found = processes.user_processes()
         used_mb = self._used_mb(found)
         self._watchful = used_mb > self.memory_mb * WATCHFUL_SHARE

@@ -49,7 +49,8 @@ class Outlet:
             os.set_blocking(fd, False)
         self._line_bytes_max = limits.line_bytes_max
         self._buffers: dict[tuple[int, int], LineBuffer] = {}  # by stream and thread, in the order of their last words
-        self._holds = False  # some buffer has, or had, an unfinished line
+        self.holds = False  # some buffer has, or had, an unfinished line
+        self._has_threads = False  # there are buffers of other threads than the main one
         self._output_bytes_max = limits.output_bytes_max
         self._left_bytes = limits.output_bytes_max
 
@@ -88,15 +89,22 @@ class Outlet:
     def read(self, waiting: list[int]) -> None:
         """As much as was noted, and nothing written later."""
         for index, count in enumerate(waiting):
-            if count and self._is_mid_print(index, time.monotonic()):
-                continue
-            while count > 0 and not self._link.full:
-                try:
-                    data = os.read(self._read_fds[index], min(count, PIPE_BYTES))
-                except BlockingIOError:
-                    break
-                count -= len(data)
-                self._feed(index, MAIN_THREAD, None, data, True)
+            if not (count and self._is_mid_print(index, time.monotonic())):
+                self._read_pipe(index, count, patient=True)
+
+    def read_all(self) -> None:
+        """Whatever lies in the pipes now, also in the middle of a line and when the keeper is behind: a pipe holds only so much."""
+        for index, count in enumerate(self.waiting()):
+            self._read_pipe(index, count, patient=False)
+
+    def _read_pipe(self, index: int, count: int, *, patient: bool) -> None:
+        while count > 0 and not (patient and self._link.full):
+            try:
+                data = os.read(self._read_fds[index], min(count, PIPE_BYTES))
+            except BlockingIOError:
+                return
+            count -= len(data)
+            self._feed(index, MAIN_THREAD, None, data, True)
 
     def _is_mid_print(self, stream: int, now: float) -> bool:
         """print() writes its text and its newline apart: between the two, a subprocess's line must wait a moment."""
@@ -105,8 +113,6 @@ class Outlet:
 
     @property
     def mid_print(self) -> tuple[bool, ...]:
-        if not self._holds:
-            return ()
         now = time.monotonic()
         return tuple(self._is_mid_print(stream, now) for stream in range(len(STREAMS)))
 
@@ -129,8 +135,9 @@ class Outlet:
             if len(self._buffers) >= THREADS_MAX:
                 self.flush()
             buffer = self._buffers[stream, thread] = LineBuffer(STREAMS[stream], self._line_bytes_max)
+            self._has_threads = self._has_threads or thread != MAIN_THREAD
         self._tell(buffer.feed_bytes(allowed, origin, time.monotonic(), from_descriptor))
-        self._holds = self._holds or buffer.holds
+        self.holds = self.holds or buffer.holds
 
     def allow(self, count: int) -> int:
         """How many of `count` bytes may still be told; the rest is counted as dropped."""
@@ -149,7 +156,9 @@ class Outlet:
 
     def flush(self) -> None:
         """Unfinished lines too. Threads that have nothing left to say are forgotten; the main one may be in the middle of a character."""
-        self._holds = False
+        if not (self.holds or self._has_threads):
+            return
+        self.holds = self._has_threads = False
         for key, buffer in list(self._buffers.items()):
             self._tell(buffer.flush())
             if key[1] != MAIN_THREAD:
@@ -157,7 +166,7 @@ class Outlet:
 
     def flush_silent(self, now: float) -> float | None:
         """Tells lines that have been waiting long enough for their newline; when to look again, or None."""
-        if not self._holds:
+        if not self.holds:
             return None
         due: list[float] = []
         for (_, thread), buffer in self._buffers.items():
@@ -166,7 +175,7 @@ class Outlet:
             elif buffer.holds:
                 printing = thread == MAIN_THREAD and buffer.mid_print and now < buffer.last_fed + MID_PRINT_SECONDS
                 due.append(buffer.last_fed + (MID_PRINT_SECONDS if printing else SILENCE_SECONDS))
-        self._holds = bool(due)
+        self.holds = bool(due)
         return min(due, default=None)
 
     def _tell(self, pieces: list[Piece]) -> None:

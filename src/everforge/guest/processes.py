@@ -77,9 +77,10 @@ def send_signal(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def clock_ticks() -> int:
-    """Now, in the unit of `Process.started`."""
-    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+def ticks_at(moment: float) -> int:
+    """A moment of the monotonic clock, not long ago, in the unit of `Process.started`."""
+    booted_seconds = time.clock_gettime(time.CLOCK_BOOTTIME)
+    return int((booted_seconds - (time.monotonic() - moment)) * os.sysconf("SC_CLK_TCK"))
 
 
 class Standstill:

@@ -172,6 +172,8 @@ class Reader(Shared):
         written = self._words[_WRITTEN]
         if not self._at <= written <= self._at + CAPACITY_BYTES:
             raise ProtocolError("the counters of the output ring do not fit")
+        if written == self._at:
+            return []
         if upto is not None:
             written = min(written, upto)
         said: list[Said] = []

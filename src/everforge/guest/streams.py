@@ -74,7 +74,6 @@ class Spool:
 
     def send(self, kind: int, body: bytes) -> None:
         """A frame in its place among the text: it says how far the ring must be read before it."""
-        self.drain_pipes()
         self._channel.send(kind, wire.POSITION.pack(self._ring.position) + body)
 
     def drain_pipes(self) -> None:

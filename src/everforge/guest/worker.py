@@ -53,7 +53,7 @@ class Worker:
         theirs.close()
         self.ready = False
         self._number = 0
-        self._unsent: deque[bytes] = deque()
+        self.unsent: deque[bytes] = deque()
         self._unsent_bytes = 0
         self._unpacker = channel.Unpacker(0)
         self.limit(limits)
@@ -61,29 +61,25 @@ class Worker:
     def limit(self, limits: GuestLimits) -> None:
         self._unpacker.frame_bytes_max = max(limits.result_bytes_max, limits.display_bytes_max) + FRAME_RESERVE_BYTES
 
-    @property
-    def wants_to_write(self) -> bool:
-        return bool(self._unsent)
-
     def order(self, kind: int, body: bytes) -> None:
         packets = channel.pack(kind, body, self._number + 1)
         self._number += len(packets)
-        self._unsent.extend(packets)
+        self.unsent.extend(packets)
         self._unsent_bytes += len(body)
         if self._unsent_bytes > UNSENT_BYTES_MAX:
             raise ProtocolError("the interpreter does not take its orders")
         self.write()
 
     def write(self) -> None:
-        while self._unsent:
+        while self.unsent:
             try:
-                os.write(self.fd, self._unsent[0])
+                os.write(self.fd, self.unsent[0])
             except BlockingIOError:
                 return
             except OSError:  # it has closed its end: its death is seen elsewhere
-                self._unsent.clear()
+                self.unsent.clear()
                 return
-            self._unsent_bytes -= len(self._unsent.popleft())
+            self._unsent_bytes -= len(self.unsent.popleft())
 
     def hear(self) -> tuple[list[Frame], bool]:
         """Frames that have come, and whether the channel is still open. Raises ProtocolError for what no interpreter of ours would say."""
@@ -100,6 +96,8 @@ class Worker:
             frame = self._unpacker.add(packet)
             if frame is not None:
                 heard.append(frame)
+                if frame.kind == channel.END:
+                    break  # it says no more until it is told to; asking would be a system call for nothing
         return heard, True
 
     def interrupt(self, since_ticks: int) -> None:

@@ -158,14 +158,18 @@ class Outbox:
         self.size_bytes = 0
 
     def add(self, kind: int, body: bytes) -> list[bytes]:
+        if len(body) <= self._record_bytes_max - HEADER.size:  # nearly always: one message, one record
+            return [self._keep(self.last + 1, HEADER.pack(MAGIC, kind, 0, len(body), self.last + 1) + body)]
         encoded: list[bytes] = []
         for record in split(kind, body, self.last + 1, self._record_bytes_max):
-            data = encode_record(record)
-            self._kept.append((record.number, data))
-            self.last = record.number
-            self.size_bytes += len(data)
-            encoded.append(data)
+            encoded.append(self._keep(record.number, encode_record(record)))
         return encoded
+
+    def _keep(self, number: int, data: bytes) -> bytes:
+        self._kept.append((number, data))
+        self.last = number
+        self.size_bytes += len(data)
+        return data
 
     def acknowledge(self, upto: int) -> None:
         if upto > self.last:

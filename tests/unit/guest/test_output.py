@@ -53,6 +53,13 @@ def test_the_end_flushes_an_unfinished_line(guest: Guest) -> None:
     assert guest.run("print('y')").stdout == ["y"]
 
 
+def test_what_a_program_wrote_last_comes_before_the_end(guest: Guest) -> None:
+    for number in range(30):
+        done = guest.run(f"import os\nprint('begun', end=' ')\nos.system('echo {number}; echo late >&2')")
+        assert (done.stdout, done.stderr) == ([f"begun {number}"], ["late"])
+        assert all(output.instruction == done.end.instruction for output in done.outputs)
+
+
 def test_a_line_over_the_limit_comes_in_pieces(guest: Guest) -> None:
     done = guest.run("print('é' * 100_000)\nprint('next')")
     assert all(len(line.encode()) <= 65_536 for o in done.outputs for line in o.lines)

@@ -1,0 +1,87 @@
+"""Standing still for a save, and going on afterwards, with fresh entropy where the machine is a copy."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from ..wire.errors import ProtocolError
+from ..wire.messages import Frozen, Go, Thawed
+from . import channel, processes
+from .instructions import Instructions
+from .link import GuestLink
+from .outlet import Outlet
+from .processes import Standstill
+from .supervisor import Supervisor
+
+RESEED_SECONDS_MAX = 1.0
+
+
+class Reseeding(NamedTuple):
+    deadline: float
+    drift_ns: int
+
+
+class Freezer:
+    def __init__(self, link: GuestLink, outlet: Outlet, instructions: Instructions, supervisor: Supervisor) -> None:
+        self.standstill: Standstill | None = None
+        self.reseeding: Reseeding | None = None
+        self._link = link
+        self._outlet = outlet
+        self._instructions = instructions
+        self._supervisor = supervisor
+
+    @property
+    def holds_back(self) -> bool:
+        """No instruction may begin."""
+        return self.standstill is not None or self.reseeding is not None
+
+    def freeze(self, token: int) -> None:
+        if self.standstill is None:
+            standstill = Standstill()
+            if not standstill.begin():
+                standstill.end()
+                return  # no answer is the honest one: something of the user's still moves
+            self._tell_everything()
+            self.standstill = standstill
+        self._link.send(Frozen(token))
+
+    def _tell_everything(self) -> None:
+        waiting = self._outlet.waiting()
+        while self._supervisor.hear() and not self._link.full:
+            pass  # nothing moves, so this ends
+        self._outlet.flush()
+        self._outlet.read(waiting)
+        self._outlet.flush()
+
+    def go(self, go: Go) -> None:
+        drift_ns = time.time_ns() - go.time_ns
+        worker = self._supervisor.worker
+        if go.entropy is not None and worker is not None and worker.ready:
+            # Ordered before anything of the user's runs; told as thawed when the interpreter has done it.
+            worker.order(channel.ENTROPY, _from_hex(go.entropy))
+            self.reseeding = Reseeding(time.monotonic() + RESEED_SECONDS_MAX, drift_ns)
+        if self.standstill is not None:
+            self.standstill.end()
+            self.standstill = None
+        if self.reseeding is None:
+            self._link.send(Thawed(drift_ns))
+        elif self._instructions.running is not None and worker is not None:
+            processes.send_signal(worker.pid, channel.ORDERS_SIGNAL)
+
+    def give_up_reseeding(self, now: float) -> None:
+        if self.reseeding is not None and now >= self.reseeding.deadline:
+            self.thawed()
+
+    def thawed(self) -> None:
+        """The interpreter has its entropy, or will not get it."""
+        if self.reseeding is not None:
+            self._link.send(Thawed(self.reseeding.drift_ns))
+            self.reseeding = None
+
+
+def _from_hex(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError as e:
+        raise ProtocolError("entropy is not hexadecimal") from e
