@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from everforge.engine.base import Sandbox
 from everforge.store.base import MachineRecord
 from everforge.wire.events import Accepted, Ended
 
@@ -15,26 +16,39 @@ from .dossier import Dossier
 from .lifecycle import Arrow, Residence
 
 if TYPE_CHECKING:
+    from .keeper import Keeper
     from .service import Machines
 
 
 async def delete(machines: Machines, record: MachineRecord) -> None:
     keeper = machines.keepers.get(record.id)
-    sandbox = None
+    sandbox: Sandbox | None = None
     if keeper is not None:
         machines.keepers.remove(keeper)
         # Stopping a keeper anywhere is as a crash there would be: every step is safe to be cut off at.
         await keeper.stop()
         if incarnation := keeper.residency.housing.incarnation:
             sandbox = incarnation.sandbox
+    try:
+        await _delete(machines, record, keeper, sandbox)
+    finally:
+        if keeper is not None:
+            keeper.give_up()
+
+
+async def _delete(machines: Machines, record: MachineRecord, keeper: Keeper | None, sandbox: Sandbox | None) -> None:
     current = await machines.store.machine(record.id)
     if current is None or current.deleted_at is not None:
         return
+    if sandbox is None and current.sandbox is not None:
+        sandbox = (await machines.engine.survivors()).get(current.sandbox)
     dossier = Dossier(current, machines.store, machines.readers, machines.steps)
     if dossier.residence is not Residence.DELETING:
         unended = [e.instruction for e in await machines.store.unended(record.id) if isinstance(e, Accepted)]
         ends = [Ended(instruction=n, end="cancelled", error="cancelled: the machine was deleted") for n in unended]
-        await dossier.write(Arrow.DELETE_ASKED, events=ends, durable=True)
+        for event in await dossier.write(Arrow.DELETE_ASKED, events=ends, durable=True):
+            if keeper is not None and isinstance(event, Ended):
+                keeper.tell(event)
     if sandbox is not None:
         with machines.steps.step("destroy"):
             await sandbox.destroy()

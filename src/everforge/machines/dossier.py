@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from everforge.store.base import Change, MachineRecord, PointRecord, Store
@@ -25,13 +26,20 @@ FULL_DISK_PAUSE_SECONDS = 0.5  # between tries to write what must be written
 TOLD = frozenset(Arrow) - {Arrow.SAVE_STARTED, Arrow.SAVE_ENDED, Arrow.SLEEP_STARTED, Arrow.WAKE_STARTED, Arrow.WANTED_AGAIN, Arrow.REMOVED}
 
 
+@dataclass(slots=True)
+class _Publication:
+    done: bool = False
+    events: Sequence[Event] = ()
+
+
 class Dossier:
     def __init__(self, record: MachineRecord, store: Store, readers: TapeReaders, steps: Steps) -> None:
         self.record = record
         self.store = store
         self.steps = steps
         self._readers = readers
-        self._end = START  # of the tape, as far as it was written here
+        self._end = START  # of the tape, as far as it was written and published here
+        self._publications: deque[_Publication] = deque()
 
     @property
     def residence(self) -> Residence:
@@ -63,13 +71,25 @@ class Dossier:
         for event in events:
             object.__setattr__(event, "time", now)  # new, and nobody has seen them: dataclasses.replace would cost more than the write
         change = Change(machine=self.record.id, set=values, events=events, add_points=add_points, drop_points=drop_points, durable=durable)
-        with self.steps.step(f"record {arrow or step or 'change'}"):
-            written = await self._commit(change, patient)
-        self.record = _changed(self.record, values)
-        if written:
-            self._end = max(self._end, Position(written[-1].position + written[-1].width - 1))
-        self._readers.publish(self.record.id, written)
+        turn = _Publication()
+        self._publications.append(turn)  # in the order of the commits, which is that of the positions
+        try:
+            with self.steps.step(f"record {arrow or step or 'change'}"):
+                written = await self._commit(change, patient)
+            self.record = _changed(self.record, values)
+            turn.events = written
+        finally:
+            turn.done = True
+            self._publish()
         return written
+
+    def _publish(self) -> None:
+        """A durable write is answered later than a plain one that came after it; readers must see them in the order of the tape all the same."""
+        while self._publications and self._publications[0].done:
+            events = self._publications.popleft().events
+            if events:
+                self._end = Position(events[-1].position + events[-1].width - 1)
+                self._readers.publish(self.record.id, events)
 
     async def end_position(self) -> Position:
         """The last position on the tape."""

@@ -9,14 +9,15 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from everforge.engine.base import Engine, Limits, Sandbox
 from everforge.store.base import AT_END, Manifest, PointReason, PointRecord, Snapshots
 from everforge.store.retention import Retention, to_drop
-from everforge.wire.errors import EverforgeError, SandboxLost, SaveFailed, SnapshotDamaged, SnapshotForeign, SnapshotNotFound
+from everforge.wire.errors import DiskFull, EverforgeError, SandboxLost, SaveFailed, SnapshotDamaged, SnapshotForeign, SnapshotNotFound
 from everforge.wire.events import Ended, Position
 from everforge.wire.ids import SnapshotId, new_snapshot_id
 from everforge.wire.messages import PROTOCOL, Hello
@@ -80,6 +81,14 @@ class Housing:
             await incarnation.go(secrets.token_hex(ENTROPY_BYTES) if fresh else None)
             self.effects = manifest.instruction
             await self.dossier.write(arrow, set={"failed_wakes": 0, "error": None, "last_used_at": time.time()}, detail={"snapshot": record.head})
+        except asyncio.CancelledError:
+            # As a crash here would be: what is claimed is left as it is, for recovery or for a delete; the rest goes.
+            checking.cancel()
+            if self.incarnation is not None:
+                await self.incarnation.close()
+            else:
+                await self._undo_bring_up(sandbox)
+            raise
         except BaseException:
             checking.cancel()
             await self._undo_bring_up(sandbox)
@@ -141,47 +150,51 @@ class Housing:
 
     # --- a point, and life goes on -------------------------------------------------------------------------------------------------------
 
-    async def save_point(self, reason: PointReason, name: str | None = None) -> PointRecord:
-        """Stop, save, go on; then make it durable and record it. Raises SaveFailed, and the machine goes on."""
-        point, error, _ = await self._save_alive(reason, name, None)
+    async def save_point(self, reason: PointReason, name: str | None = None, spare: SnapshotId | None = None) -> PointRecord:
+        """Stop, save, go on; then make it durable and record it. Raises SaveFailed, and the machine goes on. `spare` is not retired for it."""
+        point, error, _ = await self._save_alive(reason, name, None, spare)
         if error is not None or point is None:
             raise error or SaveFailed("nothing was saved")
         return point
 
     async def save_with_end(self, ended: Ended) -> Ended:
         """The end of an instruction and a point that holds its effects, in one transaction. If the save fails, the end says so."""
-        _, _, told = await self._save_alive("each", None, ended)
+        _, _, told = await self._save_alive("each", None, ended, None)
         return told or ended
 
     async def _save_alive(
-        self, reason: PointReason, name: str | None, ended: Ended | None
+        self, reason: PointReason, name: str | None, ended: Ended | None, spare: SnapshotId | None
     ) -> tuple[PointRecord | None, SaveFailed | None, Ended | None]:
         incarnation = self._awake()
-        await self.dossier.write(Arrow.SAVE_STARTED, patient=False)
         try:
-            partial, manifest, position = await self._save(incarnation)
-            await incarnation.go()
-            point = await self._finish(partial, manifest, reason, name, position if ended is None else AT_END)
+            await self.dossier.write(Arrow.SAVE_STARTED, patient=False)
+        except DiskFull as e:
+            return None, e, None if ended is None else await incarnation.commit_end(_not_durable(ended, e), set=_used())
+        try:
+            async with self._saved(incarnation) as (partial, manifest, position):
+                await incarnation.go()
+                point = await self._finish(partial, manifest, reason, name, position if ended is None else AT_END)
         except SaveFailed as e:
             await incarnation.go()
-            return None, e, await self._record_save(incarnation, None, ended, e)
-        return point, None, await self._record_save(incarnation, point, ended, None)
+            return None, e, await self._record_save(incarnation, None, ended, e, spare)
+        async with self._unrecorded(point):
+            return point, None, await self._record_save(incarnation, point, ended, None, spare)
 
-    async def _record_save(self, incarnation: Incarnation, point: PointRecord | None, ended: Ended | None, error: SaveFailed | None) -> Ended | None:
+    async def _record_save(
+        self, incarnation: Incarnation, point: PointRecord | None, ended: Ended | None, error: SaveFailed | None, spare: SnapshotId | None
+    ) -> Ended | None:
         fields: dict[str, object] = {"error": error.message if error else None}
         drop: list[SnapshotId] = []
         if point is not None:
-            drop = await self._retire_points(point)
+            drop = await self._retire_points(point, spare)
             fields |= {"head": point.snapshot, "unsaved_from": self._unsaved_from()}
         points = [] if point is None else [point]
         write = {"arrow": Arrow.SAVE_ENDED, "set": fields, "add_points": points, "drop_points": drop, "durable": point is not None}
         if ended is None:
             await self.dossier.write(**write)  # pyright: ignore[reportArgumentType]
         else:
-            if error is not None:
-                ended = replace(ended, note="; ".join(filter(None, [ended.note, f"not durable: {error.message}"])))
-            fields |= {"last_used_at": time.time(), "notice": None}
-            ended = await incarnation.commit_end(ended, **write)
+            fields |= _used()
+            ended = await incarnation.commit_end(ended if error is None else _not_durable(ended, error), **write)
         await self._remove(drop)
         return ended
 
@@ -191,25 +204,25 @@ class Housing:
         """To sleep; False when somebody wanted the machine meanwhile and it stayed. Raises SaveFailed, and it stayed too."""
         incarnation = self._awake()
         await self.dossier.write(Arrow.SLEEP_STARTED, patient=False)
-        partial: Path | None = None
         try:
-            partial, manifest, position = await self._save(incarnation)
-            if wanted():
-                return await self._stay(incarnation, partial)
-            point = await self._finish(partial, manifest, "idle", None, position)
+            async with self._saved(incarnation) as (partial, manifest, position):
+                if wanted():
+                    return await self._stay(incarnation, partial)
+                point = await self._finish(partial, manifest, "idle", None, position)
         except SaveFailed as e:
             await incarnation.go()
             await self.dossier.write(Arrow.SAVE_FAILED, set={"error": e.message}, detail={"error": e.message})
             raise
-        drop = await self._retire_points(point)
-        await self.dossier.write(
-            Arrow.SLEEP_RECORDED,
-            set={"head": point.snapshot, "sandbox": None, "error": None, "unsaved_from": self._unsaved_from()},
-            detail={"snapshot": point.snapshot},
-            add_points=[point],
-            drop_points=drop,
-            durable=True,
-        )
+        async with self._unrecorded(point):
+            drop = await self._retire_points(point, None)
+            await self.dossier.write(
+                Arrow.SLEEP_RECORDED,
+                set={"head": point.snapshot, "sandbox": None, "error": None, "unsaved_from": self._unsaved_from()},
+                detail={"snapshot": point.snapshot},
+                add_points=[point],
+                drop_points=drop,
+                durable=True,
+            )
         await self.leave()  # only now: the replacement is durable and recorded
         await self._remove(drop)
         return True
@@ -235,10 +248,14 @@ class Housing:
         return self.incarnation
 
     def _unsaved_from(self) -> int:
-        return 0 if self.effects is None else max(self.effects + 1, self.dossier.record.unsaved_from)
+        return max(self.dossier.record.unsaved_from, 0 if self.effects is None else self.effects + 1)
 
-    async def _save(self, incarnation: Incarnation) -> tuple[Path, Manifest, Position]:
-        """The user's processes stand still when it returns, well or not, unless it raises SandboxLost."""
+    @asynccontextmanager
+    async def _saved(self, incarnation: Incarnation) -> AsyncGenerator[tuple[Path, Manifest, Position]]:
+        """A saved sandbox in a partial folder, its guest frozen. Whatever goes wrong, here or in the block, the folder goes.
+
+        Unless the sandbox is lost, what goes wrong is a SaveFailed: the machine can go on.
+        """
         partial = await self._snapshots.begin()
         try:
             await incarnation.freeze()
@@ -246,10 +263,28 @@ class Housing:
             manifest = self._manifest(incarnation)
             with self.dossier.steps.step("save"):
                 await incarnation.sandbox.save(partial)
+            yield partial, manifest, position
+        except (SaveFailed, SandboxLost):
+            await self._snapshots.abandon(partial)
+            raise
+        except EverforgeError as e:
+            await self._snapshots.abandon(partial)
+            raise SaveFailed(f"the machine was not saved: {e.message}") from e
         except BaseException:
             await self._snapshots.abandon(partial)
             raise
-        return partial, manifest, position
+
+    @asynccontextmanager
+    async def _unrecorded(self, point: PointRecord) -> AsyncGenerator[None]:
+        """A finished snapshot that no record names yet: it goes if recording it fails.
+
+        When we are cancelled the write may still have been done: then it stays, and the next start sweeps it away if nobody names it.
+        """
+        try:
+            yield
+        except Exception:
+            await self._snapshots.delete(point.snapshot)
+            raise
 
     def _manifest(self, incarnation: Incarnation) -> Manifest:
         """Of what is about to be saved; the guest is frozen, so the numbers stand still."""
@@ -270,12 +305,8 @@ class Housing:
         )
 
     async def _finish(self, partial: Path, manifest: Manifest, reason: PointReason, name: str | None, position: Position) -> PointRecord:
-        try:
-            with self.dossier.steps.step("finish snapshot"):
-                manifest = await self._snapshots.finish(partial, manifest)
-        except BaseException:
-            await self._snapshots.abandon(partial)
-            raise
+        with self.dossier.steps.step("finish snapshot"):
+            manifest = await self._snapshots.finish(partial, manifest)
         record = self.dossier.record
         return PointRecord(
             snapshot=manifest.snapshot,
@@ -288,15 +319,24 @@ class Housing:
             size_bytes=manifest.size_bytes,
         )
 
-    async def _retire_points(self, newest: PointRecord) -> list[SnapshotId]:
+    async def _retire_points(self, newest: PointRecord, spare: SnapshotId | None) -> list[SnapshotId]:
         points = [*await self.dossier.store.points(self.dossier.record.id), newest]
         keep = Retention(count=self._settings.points_max, age_seconds=self._settings.points_age_seconds, bytes=self._settings.points_bytes_max)
-        return [p.snapshot for p in to_drop(points, keep, head=newest.snapshot, now=time.time())]
+        return [p.snapshot for p in to_drop(points, keep, head=newest.snapshot, now=time.time()) if p.snapshot != spare]
 
     async def _remove(self, dropped: list[SnapshotId]) -> None:
         for snapshot in dropped:
             if not await self.dossier.store.snapshot_in_use(snapshot):
                 await self._snapshots.delete(snapshot)
+
+
+def _used() -> dict[str, object]:
+    """What every end of an instruction changes in the record."""
+    return {"last_used_at": time.time(), "notice": None}
+
+
+def _not_durable(ended: Ended, error: SaveFailed) -> Ended:
+    return replace(ended, note="; ".join(filter(None, [ended.note, f"not durable: {error.message}"])))
 
 
 def _check_hello(hello: Hello, manifest: Manifest) -> None:

@@ -8,14 +8,14 @@ the guest to go on from.
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import logging
 import secrets
 import time
 from dataclasses import replace
 from typing import Any
 
 from everforge.engine.base import Ending, How, Sandbox
-from everforge.wire.errors import EverforgeError, ProtocolError, SandboxLost
+from everforge.wire.errors import EverforgeError, ProtocolError, SandboxLost, SaveFailed, Uncertain
 from everforge.wire.events import Displayed, Ended, Event, Output
 from everforge.wire.messages import Display, End, Freeze, Frozen, Go, GuestMessage, Interrupt, Kill, Outputs, Run, Setup, Thawed
 
@@ -23,6 +23,7 @@ from .dossier import Dossier
 from .guestline import GuestLine
 from .settings import MachineSettings
 
+log = logging.getLogger(__name__)
 OUTPUT_SLACK = 1.5  # the guest keeps the limit itself; one that goes this far over it is not our guest any more
 ENDED_SECONDS = 5.0  # for the engine to say how a sandbox ended
 
@@ -36,6 +37,8 @@ class Incarnation:
         self._epoch = dossier.record.epoch
         self._loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[Ending] = self._loop.create_future()
+        self.failure: Exception | None = None  # ours, not the guest's
+        self.troubled: asyncio.Future[None] = self._loop.create_future()  # lost or failed
         self._answers: dict[type[GuestMessage], asyncio.Future[Any]] = {}
         self._instruction: int | None = None
         self._end: asyncio.Future[End] | None = None
@@ -58,9 +61,8 @@ class Incarnation:
         """Stop reading; the sandbox is left as it is."""
         for task in self._tasks:
             task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        if self._tasks:
+            await asyncio.wait(self._tasks)  # not awaited one by one: our own cancellation must not be taken for theirs
         self.line.close()
 
     async def destroy(self) -> None:
@@ -74,7 +76,11 @@ class Incarnation:
         """Whoever waits for this sandbox hears that it is gone, or given up."""
         if not self.lost.done():
             self.lost.set_result(ending)
-        error = SandboxLost(f"the sandbox is gone: {ending.detail or ending.how}")
+        self._dismiss(SandboxLost(f"the sandbox is gone: {ending.detail or ending.how}"))
+        if not self.troubled.done():
+            self.troubled.set_result(None)
+
+    def _dismiss(self, error: EverforgeError) -> None:
         for future in (self._end, *self._answers.values()):
             if future is not None and not future.done():
                 future.set_exception(error)
@@ -91,9 +97,18 @@ class Incarnation:
                     await self.flush()
         except SandboxLost:
             await self._lost_link()
-        except EverforgeError as e:
-            # A guest that breaks the protocol, or a tape that cannot be written: neither can go on without losing something silently.
-            self.lose(Ending(How.KILLED if isinstance(e, ProtocolError) else How.LOST, e.message))
+        except ProtocolError as e:
+            self.lose(Ending(How.EXITED, f"the guest broke the protocol: {e.message}"))
+        except Exception as e:
+            # The tape cannot be written. The sandbox is sound: the keeper fails, and the next one goes on from what is on the tape.
+            log.exception("what the guest of %s said could not be recorded", self._dossier.record.name)
+            self._fail(e)
+
+    def _fail(self, error: Exception) -> None:
+        self.failure = error
+        self._dismiss(Uncertain(f"what the machine said could not be recorded: {error}", position=None))
+        if not self.troubled.done():
+            self.troubled.set_result(None)
 
     async def _lost_link(self) -> None:
         try:
@@ -195,8 +210,7 @@ class Incarnation:
         self._instruction, self._output_bytes = instruction, 0
         self._next_seq[instruction] = next_seq
         self._end = self._loop.create_future()
-        if self.lost.done():
-            self.lose(self.lost.result())
+        self._check_alive()
         return self._end
 
     def continue_background(self, next_seq: int) -> None:
@@ -216,27 +230,37 @@ class Incarnation:
         """The user's processes stand still and everything they said is on the tape (but behind a held end)."""
         self._freeze_token = secrets.randbits(31)
         with self._dossier.steps.step("freeze"):
-            await self._order(Freeze(token=self._freeze_token), Frozen)
+            try:
+                await self._order(Freeze(token=self._freeze_token), Frozen)
+            except TimeoutError:
+                raise SaveFailed(f"the machine's processes could not be stopped within {self._settings.guest_answer_seconds:g} s") from None
         if self._end_frame is None:
             await self.flush()
 
     async def go(self, entropy: str | None = None) -> None:
         with self._dossier.steps.step("go"):
-            await self._order(Go(time_ns=time.time_ns(), entropy=entropy), Thawed)
+            try:
+                await self._order(Go(time_ns=time.time_ns(), entropy=entropy), Thawed)
+            except TimeoutError:
+                error = SandboxLost(f"the guest did not go on within {self._settings.guest_answer_seconds:g} s")
+                self.lose(Ending(How.EXITED, error.message))
+                raise error from None
+
+    def _check_alive(self) -> None:
+        """Whoever begins to wait now is told at once."""
+        if self.lost.done():
+            self.lose(self.lost.result())
+        elif self.failure is not None:
+            self._fail(self.failure)
 
     async def _order(self, message: GuestMessage, answer: type[GuestMessage]) -> None:
         future: asyncio.Future[Any] = self._loop.create_future()
         self._answers[answer] = future
-        if self.lost.done():
-            self.lose(self.lost.result())
+        self._check_alive()
         try:
             async with asyncio.timeout(self._settings.guest_answer_seconds):
                 await self.line.send(message)
                 await future
-        except TimeoutError:
-            error = SandboxLost(f"the guest did not answer {type(message).__name__.lower()} within {self._settings.guest_answer_seconds:g} s")
-            self.lose(Ending(How.KILLED, error.message))
-            raise error from None
         finally:
             del self._answers[answer]
             if future.done() and not future.cancelled():

@@ -39,6 +39,7 @@ from .settings import MachineSettings
 from .turn import TurnRun
 
 T = TypeVar("T")
+BETWEEN_STEPS = frozenset({Residence.CREATING, Residence.AWAKE, Residence.ASLEEP, Residence.BROKEN, Residence.DELETED})
 log = logging.getLogger(__name__)
 
 
@@ -64,7 +65,8 @@ class Keeper:
         self._current: TurnRun | None = None
         self._inherited: RunningTurn | None = None
         self._pins = 0
-        self._stopped = False
+        self._gone = False  # retired, failed or stopped: nobody looks at its agenda any more
+        self.failed = False
         self._active_at = time.monotonic()
         self._task: asyncio.Task[None] | None = None
 
@@ -131,8 +133,8 @@ class Keeper:
             await self.dossier.write(set={"next_instruction": number + 1}, events=[event], step="accept", patient=False)
         finally:
             self._agenda.release()
-        if self._stopped:
-            raise Uncertain(f"the server stopped while instruction {number} was accepted; the tape says what becomes of it", position=None)
+        if self._gone:
+            raise Uncertain(f"instruction {number} was accepted while its keeper went; the tape says what becomes of it", position=None)
         self._agenda.put(Instruction(number, code, timeout_seconds))
         return number
 
@@ -150,6 +152,8 @@ class Keeper:
     async def operate(self, name: str, act: Callable[[], Awaitable[T]]) -> T:
         """Do something in its place among the instructions."""
         with self.pinned():
+            if self._gone:
+                raise Uncertain(f"{name} was not begun: the machine's keeper is gone; try again", position=None)
             self._agenda.reserve()
             self._agenda.release()
             operation = Operation(name, act)
@@ -175,19 +179,29 @@ class Keeper:
 
     # --- ends ----------------------------------------------------------------------------------------------------------------------------
 
+    def tell(self, ended: Ended) -> None:
+        """An end that somebody else wrote on the tape."""
+        self._agenda.tell(ended)
+
+    def give_up(self) -> None:
+        """Whoever still waits hears that nobody will answer here."""
+        self._agenda.give_up(Uncertain("the server is stopping; what was accepted is on the tape", position=None))
+
     async def stop(self) -> None:
-        """Let go of everything, at once. The machine stays as it is, with its sandbox, for the next server (or for `delete`)."""
-        self._stopped = True
+        """Let go of everything, at once; `give_up` comes after. The machine stays as it is, with its sandbox, for the next server or for `delete`."""
+        self._gone = True
         if self._task is not None:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])
         if self.residency.housing.incarnation is not None:
             await self.residency.housing.incarnation.close()
-        self._agenda.give_up(Uncertain("the server is stopping; what was accepted is on the tape", position=None))
 
     async def settle(self) -> None:
         """For an orderly stop: give what runs a little time, then hibernate. What waits is on the tape and runs after the next start."""
+        with self.pinned():
+            await self._settle()
+
+    async def _settle(self) -> None:
         self._agenda.clear(Refused("the server is stopping; nothing was done"))
         if self._current is not None and (end := self._agenda.end(self._current.instruction.number)):
             await asyncio.wait([end], timeout=self._settings.stop_grace_seconds)
@@ -204,17 +218,24 @@ class Keeper:
                 await self.residency.create()
             while not self._may_retire():
                 await self._step()
+                if self.residency.now not in BETWEEN_STEPS:
+                    # Something went wrong half way. Recovery knows every half way, and puts it right.
+                    raise RuntimeError(f"machine {self.dossier.record.name} was left {self.residency.now}")
         except Exception:
             # A mistake of ours. The machine itself is unharmed: the next keeper takes its sandbox over as after a crash of the server.
             log.exception("the keeper of %s failed", self.dossier.record.name)
+            self.failed = self._gone = True
             if self.residency.housing.incarnation is not None:
                 await self.residency.housing.incarnation.close()
             self._agenda.give_up(Uncertain(f"the keeper of machine {self.dossier.record.name} failed; its tape says what happened", position=None))
         finally:
+            self._gone = True
             self.retired()
 
     async def _step(self) -> None:
         incarnation = self.residency.housing.incarnation
+        if incarnation is not None and incarnation.failure is not None:
+            raise incarnation.failure
         if incarnation is not None and incarnation.lost.done():
             await self._lose(incarnation.lost.result())
         elif self._inherited is not None:
@@ -275,7 +296,10 @@ class Keeper:
             if self._agenda.end(instruction.number):  # unless breaking down has ended it already
                 await self._end_without_run(instruction.number, "lost", f"{e.code}: {e.message}")
         else:
-            await self._run(instruction, lambda run: run.run())
+            if instruction.number in self._agenda.interrupted:  # asked for while it was being woken
+                await self._end_without_run(instruction.number, "interrupted", "interrupted before it ran")
+            else:
+                await self._run(instruction, lambda run: run.run())
 
     async def _end_without_run(self, number: int, end: EndKind, error: str, retry: Any = "never") -> None:
         (ended,) = await self.dossier.write(events=[Ended(instruction=number, end=end, error=error, retry=retry)], step="end")

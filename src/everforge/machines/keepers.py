@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
 
 from everforge.wire.ids import MachineId
 
@@ -27,8 +29,8 @@ class Keepers:
     def get(self, id: MachineId) -> Keeper | None:
         return self._by_id.get(id)
 
-    def named(self, name: str) -> Keeper | None:
-        return self._by_name.get(name)
+    def named(self, name: object) -> Keeper | None:
+        return self._by_name.get(name) if isinstance(name, str) else None
 
     def remove(self, keeper: Keeper) -> None:
         """If it is still the one: another may have taken its place."""
@@ -40,3 +42,22 @@ class Keepers:
 
     def all(self) -> Iterable[Keeper]:
         return list(self._by_id.values())
+
+
+class OpeningLocks:
+    """One at a time opens or deletes a machine. A lock lives as long as anybody holds it or waits for it, and not longer."""
+
+    def __init__(self) -> None:
+        self._locks: dict[MachineId, tuple[asyncio.Lock, int]] = {}
+
+    @asynccontextmanager
+    async def of(self, id: MachineId) -> AsyncGenerator[None]:
+        lock, users = self._locks.get(id, (asyncio.Lock(), 0))
+        self._locks[id] = (lock, users + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, users = self._locks.pop(id)
+            if users > 1:
+                self._locks[id] = (lock, users - 1)

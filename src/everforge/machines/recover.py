@@ -101,7 +101,7 @@ async def _recover_all(machines: Machines, survivors: dict[SandboxId, Sandbox]) 
     query = MachineQuery(residences=ON_THEIR_WAY, limit=PAGE)
     while page := await machines.store.machines(query):
         claimed = [(record, survivors.pop(record.sandbox, None) if record.sandbox else None) for record in page]
-        found = await asyncio.gather(*(recover_one(machines, record, sandbox) for record, sandbox in claimed))
+        found = await asyncio.gather(*(_recover_safely(machines, record, sandbox) for record, sandbox in claimed))
         starts += [start for start in found if start]
         last = page[-1]
         query = MachineQuery(residences=ON_THEIR_WAY, limit=PAGE, before=(last.created_at, last.id))
@@ -121,6 +121,17 @@ async def open_keeper(machines: Machines, record: MachineRecord) -> Keeper:
     await _queue_unended(keeper)
     keeper.start()
     return keeper
+
+
+async def _recover_safely(machines: Machines, record: MachineRecord, sandbox: Sandbox | None) -> Start | None:
+    """One machine that cannot be put right must not keep the others from being so; it is tried again when it is wanted."""
+    try:
+        return await recover_one(machines, record, sandbox)
+    except Exception:
+        log.exception("machine %s could not be recovered", record.name)
+        if keeper := machines.keepers.get(record.id):
+            machines.keepers.remove(keeper)
+        return None
 
 
 def _present(machines: Machines, record: MachineRecord) -> Keeper:
@@ -169,7 +180,9 @@ async def _ask(machines: Machines, record: MachineRecord, sandbox: Sandbox | Non
     line = GuestLine(sandbox.link)
     try:
         have = await machines.store.received(record.id, record.epoch)
-        hello = await line.attach(record.epoch, have, machines.settings.guest_answer_seconds)
+        saving = record.residence in (Residence.SAVING, Residence.HIBERNATING)  # it answers when its save is over, and that cannot be hurried
+        patience = machines.settings.save_seconds if saving else machines.settings.guest_answer_seconds
+        hello = await line.attach(record.epoch, have, patience)
     except EverforgeError as e:
         log.warning("the sandbox of machine %s does not answer: %s", record.name, e)
         return Guest.GONE, None, None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from everforge.engine.base import Ending, How
 from everforge.store.base import PointReason, PointRecord
@@ -12,6 +14,8 @@ from everforge.wire.errors import (
     EverforgeError,
     MachineBroken,
     MachineNotFound,
+    NoCapacity,
+    Refused,
     SandboxLost,
     SaveFailed,
     SnapshotDamaged,
@@ -31,6 +35,7 @@ from .lifecycle import ACCEPTING, Arrow, Residence
 from .points import Target, find, offer
 from .settings import MachineSettings
 
+log = logging.getLogger(__name__)
 HOST_LOST_IT = frozenset({How.LOST, How.KILLED})  # the guest did nothing wrong: back at the last snapshot, with a word about it
 UNSOUND = (SnapshotDamaged, SnapshotForeign, SnapshotNotFound)  # trying again would not help
 LOST_NAMED_MAX = 1000  # instructions named one by one in a `lost` entry
@@ -62,6 +67,8 @@ class Residency:
         """From `creating` to `awake`, or to `broken` when it cannot be done."""
         try:
             await self._persist(self._start_up)
+        except NoCapacity:
+            log.warning("no room yet for the new machine %s", self.dossier.record.name)  # tried again when it is wanted
         except EverforgeError as e:
             await self.break_down(Arrow.START_FAILED, StartFailed(f"it could not be started: {e.message}"))
 
@@ -72,21 +79,34 @@ class Residency:
             await self.housing.bring_up(Arrow.STARTED)
         except EverforgeError as e:
             self._admission.release(self.dossier.record.id)
-            if isinstance(e, UNSOUND):
+            if isinstance(e, (*UNSOUND, NoCapacity)):
                 raise
             raise WakeFailed(e.message) from e
         self.notice_loss()
 
     async def ensure_awake(self) -> None:
         """Wake it if it sleeps. Raises NoCapacity, WakeFailed, MachineBroken, SnapshotDamaged."""
-        if self.now is not Residence.AWAKE:
+        if self.now is Residence.CREATING:
+            await self._persist(self._start_up)
+        elif self.now is not Residence.AWAKE:
             await self._persist(self._wake)
 
     async def _wake(self) -> None:
         self.check_accepting()
         await self._admit()
-        await self.dossier.write(Arrow.WAKE_STARTED, patient=False)
+        async with self._admitted():
+            await self.dossier.write(Arrow.WAKE_STARTED, patient=False)
         await self._raise_up()
+
+    @asynccontextmanager
+    async def _admitted(self) -> AsyncGenerator[None]:
+        """The place is given back when what it was taken for does not begin."""
+        try:
+            yield
+        except BaseException:
+            if self.now is not Residence.AWAKE:
+                self._admission.release(self.dossier.record.id)
+            raise
 
     async def _persist(self, attempt: Callable[[], Awaitable[None]]) -> None:
         """Try a bounded number of times, with growing pauses: a restore can fail for want of something that comes back."""
@@ -124,7 +144,7 @@ class Residency:
     def notice_loss(self) -> None:
         """The keeper's loop must hear of the end of a sandbox while it waits for something to do."""
         assert self.housing.incarnation is not None
-        self.housing.incarnation.lost.add_done_callback(lambda _: self._agenda.changed.set())
+        self.housing.incarnation.troubled.add_done_callback(lambda _: self._agenda.changed.set())
 
     # --- down ----------------------------------------------------------------------------------------------------------------------------
 
@@ -149,27 +169,28 @@ class Residency:
         record = self.dossier.record
         point = find(await self.dossier.store.points(record.id), target)
         await self.housing.check(point.snapshot)
-        undo = await self._keep_state("before_rollback")
-        await self._cancel_waiting("the machine was rolled back")
+        undo = await self._keep_state("before_rollback", point.snapshot)
         if self.now is not Residence.AWAKE:
             await self._admit()
-        await self._leave_for(Arrow.ROLLBACK_STARTED, point, {"undo": undo})
+        async with self._admitted():
+            await self._leave_for(Arrow.ROLLBACK_STARTED, point, {"undo": undo})
+        await self._cancel_waiting("the machine was rolled back")
         await self._raise_up()
         return point, undo
 
     async def reset(self, template: PointRecord) -> SnapshotId | None:
         """To a fresh start from the template; what was before is kept as a point."""
         await self.housing.check(template.snapshot)
-        undo = await self._keep_state("before_reset")
-        await self._cancel_waiting("the machine was reset")
+        undo = await self._keep_state("before_reset", template.snapshot)
         await self._leave_for(Arrow.RESET_STARTED, template, {"undo": undo})
+        await self._cancel_waiting("the machine was reset")
         await self.create()
         return undo
 
-    async def _keep_state(self, reason: PointReason) -> SnapshotId | None:
+    async def _keep_state(self, reason: PointReason, spare: SnapshotId) -> SnapshotId | None:
         """What makes going back undoable. An awake machine is saved now; a sleeping one is a point already; a broken one has nothing to keep."""
         if self.now is Residence.AWAKE:
-            return (await self.housing.save_point(reason)).snapshot
+            return (await self.housing.save_point(reason, spare=spare)).snapshot
         return self.dossier.record.head if self.now is Residence.ASLEEP else None
 
     async def _leave_for(self, arrow: Arrow, point: PointRecord, detail: dict[str, object]) -> None:
@@ -180,7 +201,7 @@ class Residency:
         await self.housing.leave()  # after the record: a crash in between finds a sandbox that nobody claims, and destroys it
 
     async def _cancel_waiting(self, why: str) -> None:
-        await self.end_waiting("cancelled", f"cancelled: {why}", MachineBroken(f"cancelled: {why}"))
+        await self.end_waiting("cancelled", f"cancelled: {why}", Refused(f"cancelled: {why}"))
 
     async def end_waiting(self, end: str, error: str, refusal: EverforgeError) -> None:
         """Everything in the queue gets its end; what is running is not touched."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from .agenda import Agenda
 from .dossier import Dossier
 from .housing import Housing
 from .keeper import Keeper
-from .keepers import Keepers
+from .keepers import Keepers, OpeningLocks
 from .lifecycle import Residence, Turn, state
 from .points import Target
 from .requests import NewMachine
@@ -30,6 +31,10 @@ from .settings import MachineSettings, check
 from .steps import Steps
 from .tape import TapeReaders
 from .templates import Images, KnownImages, Templates
+
+log = logging.getLogger(__name__)
+INSTRUCTION_MAX = 2**62
+REOPEN_PAUSES_SECONDS = (0.1, 1.0, 5.0, 30.0, 120.0)  # tries to take a machine over again after its keeper failed
 
 OWNER = AccountId("owner")  # the only account until accounts come
 
@@ -73,7 +78,8 @@ class Machines:
         self.keepers = Keepers()
         budget_mb = settings.host_memory_mb or host_memory_mb * 3 // 4
         self.admission = Admission(int(budget_mb * settings.memory_overcommit), self.keepers.all)
-        self._opening: dict[MachineId, asyncio.Lock] = {}
+        self._opening = OpeningLocks()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = False
 
     # --- a server's life -----------------------------------------------------------------------------------------------------------------
@@ -87,14 +93,22 @@ class Machines:
         self._stopping = True
         if hibernate:
             await asyncio.gather(*(k.settle() for k in self.keepers.all()))
-        await self.let_go()
-        await self.engine.close()
-        await self.snapshots.close()
-        await self.store.close()
+        try:
+            await self.let_go()
+        finally:
+            await asyncio.gather(self.engine.close(), self.snapshots.close(), self.store.close())
 
     async def let_go(self) -> None:
         """Stop every keeper where it is; the machines stay as they are."""
-        await asyncio.gather(*(k.stop() for k in self.keepers.all()))
+        self._stopping = True
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        keepers = self.keepers.all()
+        await asyncio.gather(*(k.stop() for k in keepers))
+        for keeper in keepers:
+            keeper.give_up()
 
     # --- machines ------------------------------------------------------------------------------------------------------------------------
 
@@ -181,7 +195,10 @@ class Machines:
     async def delete(self, name: str) -> None:
         """At once, whatever it is doing: what runs or waits ends as cancelled."""
         record = await self._record(name)
-        async with self._opening.setdefault(record.id, asyncio.Lock()):
+        await asyncio.shield(self._own(self._delete(record)))  # a caller that goes away must not leave it half done
+
+    async def _delete(self, record: MachineRecord) -> None:
+        async with self._opening.of(record.id):
             await deletion.delete(self, record)
 
     # --- instructions --------------------------------------------------------------------------------------------------------------------
@@ -219,7 +236,10 @@ class Machines:
             return await keeper.end_of(await keeper.accept(code, seconds, None))
 
     async def interrupt(self, name: str, *, pending: bool = False) -> bool:
-        return (await self._keeper(name)).interrupt(pending=pending)
+        if keeper := self.keepers.named(name):
+            return keeper.interrupt(pending=pending)
+        await self._record(name)
+        return False  # nobody keeps it awake, so nothing runs
 
     async def read(self, name: str, after: int = START, *, follow: bool = False) -> AsyncIterator[Event]:
         """The tape after a position; with `follow` for as long as the machine lives."""
@@ -251,6 +271,8 @@ class Machines:
 
     async def rollback(self, name: str, *, snapshot: str | None = None, instruction: int | None = None) -> RolledBack:
         """To a snapshot (id or name), to the state after an instruction, or with neither to the newest point. Undone by rolling back to `undo`."""
+        if instruction is not None:
+            requests.whole("instruction", instruction, 0, INSTRUCTION_MAX, "")
         target = Target(snapshot, instruction)
         keeper = await self._keeper(name)
         return RolledBack(*await keeper.operate("rollback", lambda: keeper.residency.roll_back(target)))
@@ -263,16 +285,22 @@ class Machines:
     async def fork(self, name: str, *, count: int = 1, names: Sequence[str] | None = None) -> Sequence[MachineView]:
         """New machines that go on from where this one is. However many, the source is stopped for one save only; a sleeping one is not woken."""
         self._check_running()
-        requests.whole("count", count, 1, self.settings.forks_max, "forks")
-        wanted = [machine_name(n) for n in names] if names is not None else [new_machine_name() for _ in range(count)]
-        if len(wanted) != count and names is not None and count != 1:
-            raise InvalidInput(f"{count} forks were asked for, but {len(wanted)} names given")
+        wanted = self._fork_names(count, names)
         for taken in wanted:
             if wanted.count(taken) > 1 or await self.store.find(taken):
                 raise NameTaken(f"there is a machine {taken} already")
         keeper = await self._keeper(name)
         records = await keeper.operate("fork", lambda: forks.fork(keeper, wanted))
         return [self._view(record, None) for record in records]
+
+    def _fork_names(self, count: int, names: Sequence[str] | None) -> list[MachineName]:
+        if names is None:
+            requests.whole("count", count, 1, self.settings.forks_max, "forks")
+            return [new_machine_name() for _ in range(count)]
+        if isinstance(names, str) or not isinstance(names, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput("names must be a list of names for the forks")
+        requests.whole("the number of names", len(names), 1, self.settings.forks_max, "forks")
+        return [machine_name(n) for n in names]
 
     async def memory_bytes(self, name: str) -> int:
         """Of the host, now; 0 for one that sleeps."""
@@ -287,16 +315,18 @@ class Machines:
             raise Refused("the server is stopping")
 
     async def _record(self, name: str) -> MachineRecord:
+        """Raises InvalidInput, MachineNotFound."""
         record = await self.store.find(machine_name(name))
         if record is None:
             raise MachineNotFound(f"there is no machine {name}")
         return record
 
     async def _keeper(self, name: str) -> Keeper:
+        self._check_running()
         if keeper := self.keepers.named(name):
             return keeper
         record = await self._record(name)
-        async with self._opening.setdefault(record.id, asyncio.Lock()):
+        async with self._opening.of(record.id):
             if keeper := self.keepers.get(record.id):
                 return keeper
             fresh = await self.store.machine(record.id)
@@ -317,7 +347,28 @@ class Machines:
 
     def _forget(self, keeper: Keeper) -> None:
         self.keepers.remove(keeper)
-        self._opening.pop(keeper.id, None)
+        if keeper.failed and not self._stopping:
+            self._own(self._reopen(keeper.id))
+
+    async def _reopen(self, id: MachineId) -> None:
+        """After a mistake of ours: a machine must not stay without its deadlines, its idle sleep and its place in admission."""
+        for pause in REOPEN_PAUSES_SECONDS:
+            await asyncio.sleep(pause)
+            try:
+                async with self._opening.of(id):
+                    record = await self.store.machine(id)
+                    if id in self.keepers or record is None or record.deleted_at is not None:
+                        return
+                    await recover.open_keeper(self, record)
+                    return
+            except Exception:
+                log.exception("machine %s could not be opened again", id)
+
+    def _own(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     def _view(self, record: MachineRecord, keeper: Keeper | None) -> MachineView:
         turn = keeper.turn if keeper else Turn.IDLE

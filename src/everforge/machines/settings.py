@@ -46,6 +46,7 @@ class MachineSettings:
     interrupt_grace_seconds: float = 3.0  # from the interrupt until the interpreter is killed
     kill_grace_seconds: float = 10.0  # from the kill until the sandbox counts as lost
     guest_answer_seconds: float = 30.0  # hello, frozen, thawed
+    save_seconds: float = 600.0  # a save that an earlier server began: 50 GB on a slow disk
     wake_tries: int = 3
     wake_pause_seconds: float = 0.2  # doubled with every try
     save_retry_seconds: float = 10.0  # after a hibernation that failed, e.g. for want of disk

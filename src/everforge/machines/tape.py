@@ -29,6 +29,9 @@ class _Live:
         self._bytes = 0
 
     def add(self, events: Sequence[Event]) -> None:
+        if self.recent and events[0].position != self.recent[-1].position + self.recent[-1].width:
+            self.recent.clear()  # something is missing in between: readers ask the store
+            self._bytes = 0
         for event in events:
             if len(self.recent) == self.recent.maxlen:
                 self._drop_oldest()

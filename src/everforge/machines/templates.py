@@ -100,8 +100,12 @@ class Templates:
             return manifest
 
     async def _make(self, id: SnapshotId, entry: ImageEntry, disk_mb: int) -> Manifest:
-        sandbox = await self._engine.start(entry.image, Limits(memory_mb=WARM_MEMORY_MB, disk_mb=disk_mb))
         partial = await self._snapshots.begin()
+        try:
+            sandbox = await self._engine.start(entry.image, Limits(memory_mb=WARM_MEMORY_MB, disk_mb=disk_mb))
+        except BaseException:
+            await self._snapshots.abandon(partial)
+            raise
         line = GuestLine(sandbox.link)
         try:
             await line.attach(epoch=1, have=0, deadline_seconds=BOOT_SECONDS)

@@ -23,12 +23,15 @@ class TurnRun:
         self.instruction = instruction
         self._settings = settings
         self._why: Why | None = None
+        self._wish: Why | None = None
         self._ending: asyncio.Task[None] | None = None
         self._end: asyncio.Future[End] | None = None
 
     async def run(self) -> End:
         """Start it and wait for its end. Raises SandboxLost."""
         self._end = await self._incarnation.start_turn(self.instruction.number, self.instruction.code)
+        if self._wish is not None:
+            self.stop(self._wish)
         return await self._wait(self.instruction.timeout_seconds)
 
     async def resume(self, end: asyncio.Future[End], ran_seconds: float) -> End:
@@ -48,7 +51,9 @@ class TurnRun:
 
     def stop(self, why: Why) -> None:
         """Interrupt it; what it answers is seen by whoever waits in `run`."""
-        if self._ending is None and self._end is not None and not self._end.done():
+        if self._end is None:
+            self._wish = why  # it is just being sent
+        elif self._ending is None and not self._end.done():
             self._why = why
             self._ending = asyncio.get_running_loop().create_task(self._insist())
 
