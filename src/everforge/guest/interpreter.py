@@ -138,10 +138,10 @@ class Interpreter:
         if not self.channel.ours:
             _leave_fork(error)
         failure = results.describe(error)
-        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, results.user_part(error.__traceback__)
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, results.user_part(results.traceback_of(error))
         if sys.version_info >= (3, 12):
             sys.last_exc = error
-        end = "interrupted" if self.guard.interrupted or isinstance(error, KeyboardInterrupt) else "error"
+        end = "interrupted" if self.guard.interrupted or issubclass(type(error), KeyboardInterrupt) else "error"
         told: dict[str, Any] = {"instruction": number, "end": end, "runtime_us": self.execution.runtime_us}
         told |= {"error_name": failure.name, "error_message": failure.message, "traceback": failure.traceback}
         if self.execution.rendering:

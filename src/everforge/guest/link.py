@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ..wire import frames
 from ..wire.errors import ProtocolError
@@ -65,15 +65,14 @@ class GuestLink:
             else:
                 self.unwritten[0] = memoryview(data)[written:]
 
-    def read(self) -> list[GuestMessage]:
+    def read(self) -> Iterator[GuestMessage]:
         """What the keeper says, without attach and ack, which end here. Raises LinkClosed, or ProtocolError when the place is lost."""
         try:
             data = os.read(self.in_fd, READ_BYTES)
         except BlockingIOError:
-            return []
+            return
         if not data:
             raise LinkClosed
-        heard: list[GuestMessage] = []
         for record in self._decoder.feed(data):
             if record.kind == Ack.kind and record.number == 0 and (upto := shortcuts.acknowledged(record.payload)) is not None:
                 self._acknowledge(upto)
@@ -88,8 +87,7 @@ class GuestLink:
             elif isinstance(spoken, Ack):
                 self._acknowledge(spoken.upto)
             else:
-                heard.append(spoken)
-        return heard
+                yield spoken  # obeyed before anything behind it is looked at: a hello must know of it
 
     def _acknowledge(self, upto: int) -> None:
         self._outbox.acknowledge(min(upto, self._outbox.last))

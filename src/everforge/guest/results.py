@@ -110,7 +110,24 @@ def user_part(found: TracebackType | None) -> TracebackType | None:
 
 
 def describe(error: BaseException) -> Failure:
-    name = type(error).__name__
+    """Whatever the exception is like: its class, its attributes and its methods are the user's, and any of them may raise."""
+    try:
+        return _describe(error)
+    except BaseException as e:
+        return Failure("Exception", f"an exception that cannot be described: looking at it raised {object.__repr__(e)}", "")
+
+
+def type_name(error: BaseException) -> str:
+    return str(type.__getattribute__(type(error), "__name__"))
+
+
+def traceback_of(error: BaseException) -> TracebackType | None:
+    found = BaseException.__getattribute__(error, "__traceback__")
+    return found if isinstance(found, TracebackType) else None
+
+
+def _describe(error: BaseException) -> Failure:
+    name = type_name(error)
     try:
         message = str(error)
     except BaseException:
@@ -125,7 +142,7 @@ def describe(error: BaseException) -> Failure:
 
 
 def _format(error: BaseException) -> str:
-    report = traceback.TracebackException(type(error), error, user_part(error.__traceback__), compact=True)
+    report = traceback.TracebackException(type(error), error, user_part(traceback_of(error)), compact=True)
     report.stack[:] = [frame for frame in report.stack if not frame.filename.startswith(_OUR_FOLDER)]
     return "".join(report.format()).rstrip("\n")
 

@@ -54,6 +54,8 @@ async def _delete(machines: Machines, record: MachineRecord, keeper: Keeper | No
             await sandbox.destroy()
     machines.admission.release(record.id)
     snapshots = [p.snapshot for p in await machines.store.points(record.id)]
+    if keeper is not None:
+        snapshots += keeper.residency.housing.loose
     await dossier.write(Arrow.REMOVED, set={"sandbox": None, "head": None, "deleted_at": time.time()}, drop_points=snapshots)
     for snapshot in snapshots:
         if not await machines.store.snapshot_in_use(snapshot) and snapshot not in machines.templates.in_use:

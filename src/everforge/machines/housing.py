@@ -39,6 +39,7 @@ class Housing:
         self.dossier = dossier
         self.incarnation: Incarnation | None = None
         self.effects: int | None = None  # the last instruction whose effects the memory holds
+        self.loose: set[SnapshotId] = set()  # on the disk, and named by no record: not yet, or no longer
         self._engine = engine
         self._snapshots = snapshots
         self._images = images
@@ -62,7 +63,7 @@ class Housing:
         manifest, folder = await self._open(record.head)
         image = (await self._images.find(record.image)).image
         limits = Limits(memory_mb=record.memory_mb, cpus=record.cpus, processes=record.processes, disk_mb=record.disk_mb)
-        checking = asyncio.create_task(self._check_pages(manifest, folder))
+        checking = asyncio.create_task(self._snapshots.verify_large(manifest, folder))
         sandbox: Sandbox | None = None
         try:
             with self.dossier.steps.step("restore"):
@@ -116,10 +117,6 @@ class Housing:
             self._check_origin(manifest)
             await self._snapshots.verify_small(manifest, folder)
         return manifest, folder
-
-    async def _check_pages(self, manifest: Manifest, folder: Path) -> None:
-        if not self._templates.is_verified(manifest.snapshot):
-            await self._snapshots.verify_large(manifest, folder)
 
     def _check_origin(self, manifest: Manifest) -> None:
         record = self.dossier.record
@@ -283,8 +280,9 @@ class Housing:
         try:
             yield
         except Exception:
-            await self._snapshots.delete(point.snapshot)
+            await self._remove([point.snapshot])
             raise
+        self.loose.discard(point.snapshot)
 
     def _manifest(self, incarnation: Incarnation) -> Manifest:
         """Of what is about to be saved; the guest is frozen, so the numbers stand still."""
@@ -305,6 +303,7 @@ class Housing:
         )
 
     async def _finish(self, partial: Path, manifest: Manifest, reason: PointReason, name: str | None, position: Position) -> PointRecord:
+        self.loose.add(manifest.snapshot)
         with self.dossier.steps.step("finish snapshot"):
             manifest = await self._snapshots.finish(partial, manifest)
         record = self.dossier.record
@@ -325,9 +324,11 @@ class Housing:
         return [p.snapshot for p in to_drop(points, keep, head=newest.snapshot, now=time.time()) if p.snapshot != spare]
 
     async def _remove(self, dropped: list[SnapshotId]) -> None:
+        self.loose.update(dropped)
         for snapshot in dropped:
             if not await self.dossier.store.snapshot_in_use(snapshot):
                 await self._snapshots.delete(snapshot)
+            self.loose.discard(snapshot)
 
 
 def _used() -> dict[str, object]:

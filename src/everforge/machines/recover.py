@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 PAGE = 500
-Start = Callable[[], None]
+Start = Callable[[], Keeper]
 LOST_WITH_THE_HOST = Ending(How.LOST, "its host process was gone when the server started")
 
 
@@ -114,13 +114,11 @@ async def open_keeper(machines: Machines, record: MachineRecord) -> Keeper:
         survivors = await machines.engine.survivors()
         sandbox = survivors.get(record.sandbox) if record.sandbox else None
         if start := await recover_one(machines, record, sandbox):
-            start()
-            return _present(machines, record)
+            return start()
         record = await machines.store.machine(record.id) or record
     keeper = machines.adopt(record)
     await _queue_unended(keeper)
-    keeper.start()
-    return keeper
+    return _start(machines, keeper)
 
 
 async def _recover_safely(machines: Machines, record: MachineRecord, sandbox: Sandbox | None) -> Start | None:
@@ -129,14 +127,13 @@ async def _recover_safely(machines: Machines, record: MachineRecord, sandbox: Sa
         return await recover_one(machines, record, sandbox)
     except Exception:
         log.exception("machine %s could not be recovered", record.name)
-        if keeper := machines.keepers.get(record.id):
-            machines.keepers.remove(keeper)
         return None
 
 
-def _present(machines: Machines, record: MachineRecord) -> Keeper:
-    keeper = machines.keepers.get(record.id)
-    assert keeper is not None
+def _start(machines: Machines, keeper: Keeper, inherited: RunningTurn | None = None) -> Keeper:
+    """From here on callers find it, and what they ask for stands behind what was accepted before."""
+    machines.keepers.add(keeper)
+    keeper.start(inherited)
     return keeper
 
 
@@ -156,16 +153,14 @@ async def recover_one(machines: Machines, record: MachineRecord, sandbox: Sandbo
             assert arrow is not None
             keeper = machines.adopt(record)
             await keeper.dossier.write(arrow, set={"sandbox": None, "error": "the server stopped while it was waking"})
-            machines.keepers.remove(keeper)
         case Action.CREATE_AGAIN:
             keeper = machines.adopt(record)
             await _queue_unended(keeper)
-            return keeper.start
+            return lambda: _start(machines, keeper)
         case Action.LOSE:
             keeper = machines.adopt(record)
             await _queue_unended(keeper)
             await keeper.residency.lose(LOST_WITH_THE_HOST, record.next_instruction - 1)
-            machines.keepers.remove(keeper)
         case Action.TAKE_OVER:
             assert sandbox is not None
             assert line is not None
@@ -209,7 +204,7 @@ async def _take_over(machines: Machines, record: MachineRecord, arrow: Arrow | N
             await dossier.write(arrow)
     except EverforgeError as e:
         log.warning("machine %s was lost while it was taken over: %s", record.name, e)
-    return lambda: keeper.start(inherited)
+    return lambda: _start(machines, keeper, inherited)
 
 
 async def _effects(machines: Machines, record: MachineRecord, hello: Hello) -> int | None:
@@ -238,7 +233,10 @@ async def _start_waiting(machines: Machines) -> None:
     """Machines at rest for which instructions were accepted just before the crash."""
     for id in await machines.store.machines_with_unended():
         if id not in machines.keepers and (record := await machines.store.machine(id)):
-            await open_keeper(machines, record)
+            try:
+                await open_keeper(machines, record)
+            except Exception:
+                log.exception("what waits for machine %s could not be started", record.name)
 
 
 async def _destroy(sandbox: Sandbox) -> None:

@@ -44,15 +44,26 @@ def whole(field: str, value: object, low: int, high: int, unit: str) -> int:
 
 
 def seconds(field: str, value: object, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not low <= value <= high:
+    if not _is_number(value) or not low <= value <= high:  # pyright: ignore[reportOperatorIssue]
         raise InvalidInput(f"{field} must be from {low:g} to {high:g} seconds, not {_show(value)}")
-    return float(value)
+    return float(value)  # pyright: ignore[reportArgumentType]
 
 
 def cpus(value: object, settings: MachineSettings) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0.05 <= value <= settings.cpus_max:
+    if not _is_number(value) or not 0.05 <= value <= settings.cpus_max:  # pyright: ignore[reportOperatorIssue]
         raise InvalidInput(f"cpus must be from 0.05 to {settings.cpus_max:g}, not {_show(value)}")
-    return float(value)
+    return float(value)  # pyright: ignore[reportArgumentType]
+
+
+def _is_number(value: object) -> bool:
+    """Whole numbers of any size compare as they are; only floats can be neither large nor small."""
+    return type(value) is int or (type(value) is float and math.isfinite(value))
+
+
+def image(value: object) -> str:
+    if not isinstance(value, str) or not value or len(value) > 200:
+        raise InvalidInput(f"{_show(value)} is not the name or digest of an image")
+    return value
 
 
 def tags(value: object, settings: MachineSettings) -> dict[str, str]:

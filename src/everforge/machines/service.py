@@ -117,7 +117,7 @@ class Machines:
         self._check_running()
         wanted = wanted or NewMachine()
         record = self._new_record(wanted, account)
-        entry = await self.images.find(wanted.image or self.settings.image)
+        entry = await self.images.find(requests.image(self.settings.image if wanted.image is None else wanted.image))
         if record.memory_mb > self.admission.budget_mb:
             raise InvalidInput(f"memory_mb is {record.memory_mb}, but this server has {self.admission.budget_mb} MB for all its machines")
         template = self.templates.id(entry.image.digest, record.disk_mb)  # made behind the answer, if it is not there yet
@@ -126,6 +126,7 @@ class Machines:
         with self.steps.step("record new machine"):
             await self.store.create(record, points=[point])
         keeper = self.adopt(record)
+        self.keepers.add(keeper)
         keeper.start()
         return self._view(keeper.dossier.record, keeper)
 
@@ -221,8 +222,7 @@ class Machines:
 
     async def result(self, name: str, instruction: int) -> Ended:
         """Waits for the end of an instruction."""
-        if type(instruction) is not int or instruction < 0:
-            raise InvalidInput(f"instruction must be a whole number from 0, not {instruction!r}")
+        requests.whole("instruction", instruction, 0, INSTRUCTION_MAX, "")
         keeper = await self._keeper(name)
         with keeper.pinned():
             return await keeper.end_of(instruction)
@@ -243,8 +243,7 @@ class Machines:
 
     async def read(self, name: str, after: int = START, *, follow: bool = False) -> AsyncIterator[Event]:
         """The tape after a position; with `follow` for as long as the machine lives."""
-        if type(after) is not int or after < START:
-            raise InvalidInput(f"after must be a position on the tape, not {after!r}")
+        requests.whole("after", after, START, INSTRUCTION_MAX, "")
         record = await self._record(name)
         async with contextlib.aclosing(self.readers.read(record.id, Position(after), follow=follow)) as events:
             async for event in events:
@@ -335,14 +334,13 @@ class Machines:
             return await recover.open_keeper(self, fresh)
 
     def adopt(self, record: MachineRecord) -> Keeper:
-        """A keeper for a record, registered but not started."""
+        """A keeper for a record. It is added to the others, where callers find it, when what was accepted earlier stands on its agenda."""
         dossier = Dossier(record, self.store, self.readers, self.steps)
         housing = Housing(dossier, self.engine, self.snapshots, self.images, self.templates, self.settings)
         agenda = Agenda(self.settings.queue_max)
         residency = Residency(dossier, housing, agenda, self.admission, self.settings)
         keeper = Keeper(dossier, residency, agenda, self.settings)
         keeper.retired = lambda: self._forget(keeper)
-        self.keepers.add(keeper)
         return keeper
 
     def _forget(self, keeper: Keeper) -> None:

@@ -14,7 +14,7 @@ class MachineSettings:
     memory_mb: int = 1024  # pandas on a middling data set; an idle machine takes some 110 MB of it
     cpus: float = 2.0
     disk_mb: int = 5120
-    processes: int = 256
+    processes: int = 64  # a forked Python takes some 10 MB at once in gVisor: more of them than the memory holds would only break the machine
     open_files: int = 4096
     timeout_seconds: float = 15.0  # ForeverVM's default
     idle_seconds: float = 300.0

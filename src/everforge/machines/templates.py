@@ -70,10 +70,6 @@ class Templates:
         digest = hashlib.sha256(f"{self._engine.name} {self._engine.build} {image} {disk_mb} {PROTOCOL}".encode()).digest()
         return SnapshotId("p" + "".join(ALPHABET[b % len(ALPHABET)] for b in digest[:15]))
 
-    def is_verified(self, snapshot: SnapshotId) -> bool:
-        """Checked whole since this server started: new machines need not wait for it to be read again."""
-        return snapshot in self._verified
-
     def expect(self, image: str, disk_mb: int) -> None:
         """It will be asked for: not to be swept away, although no machine refers to it."""
         self._making.setdefault(self.id(image, disk_mb), asyncio.Lock())

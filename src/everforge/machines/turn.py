@@ -84,8 +84,6 @@ class TurnRun:
             kind = "interrupted"
         if kind == "interrupted":
             error = error or "KeyboardInterrupt"
-        if end.dropped_bytes:
-            notes.append(f"{end.dropped_bytes} bytes of output over the limit of {self._settings.output_bytes_max} were dropped")
         return Ended(
             instruction=end.instruction,
             end=kind,

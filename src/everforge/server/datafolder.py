@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from everforge.wire.errors import DataFolderBusy
+from everforge.wire.errors import DataFolderBusy, InvalidInput
 
 
 @dataclass(slots=True)
@@ -25,9 +25,12 @@ class DataFolder:
 
     def lock(self) -> None:
         """Held until `unlock` or the end of the process, however that comes. Raises DataFolderBusy."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.snapshots.mkdir(mode=0o700, exist_ok=True)
-        lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.snapshots.mkdir(mode=0o700, exist_ok=True)
+            lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as e:
+            raise InvalidInput(f"{self.path} cannot be a data folder: {e.strerror} ({e.filename}); give another one with --data") from e
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

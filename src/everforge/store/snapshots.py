@@ -41,7 +41,15 @@ class SnapshotFolder:
         self._bulk = ThreadPoolExecutor(THREADS, "snapshots-bulk")
 
     async def begin(self) -> Path:
-        return await self._run(self._begin)
+        beginning = asyncio.ensure_future(self._run(self._begin))
+        try:
+            return await asyncio.shield(beginning)
+        except asyncio.CancelledError:
+            # The folder is being made all the same, and nobody would know its name.
+            await asyncio.wait([beginning])
+            if beginning.exception() is None:
+                await self.abandon(beginning.result())
+            raise
 
     async def finish(self, partial: Path, manifest: Manifest) -> Manifest:
         """After an error the partial folder is gone, and nothing else has changed. When cancelled it first comes to its end, one or the other."""
