@@ -117,7 +117,7 @@ async def _running(folder: Path, progress: Progress) -> AsyncGenerator[House]:
     try:
         engine = machines.engine
         assert isinstance(engine, Gvisor)
-        image = machines.images.find(SETTINGS.image).image
+        image = (await machines.images.find(SETTINGS.image)).image
         limits = Limits(memory_mb=SETTINGS.memory_mb, cpus=SETTINGS.cpus, processes=SETTINGS.processes, disk_mb=SETTINGS.disk_mb)
         template = data.snapshots / machines.templates.id(image.digest, SETTINGS.disk_mb)
         engines = find_folders(data.path).engines

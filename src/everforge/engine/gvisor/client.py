@@ -145,9 +145,10 @@ class Client:
                 try:
                     await self._replace()
                     break
-                except EverforgeError as e:
+                except (EverforgeError, OSError) as e:  # the system may lack processes or descriptors for a moment
                     log.warning("no new warden yet: %s", e)
-                    self._failure = e if attempt == ATTEMPTS - 1 else None
+                    if attempt == ATTEMPTS - 1:
+                        self._failure = SandboxLost(f"the warden ended, and no other could be started: {e}")
                     await asyncio.sleep(PAUSE_SECONDS)
             self._up.set()
             if self._failure is not None:
