@@ -122,8 +122,8 @@ def type_name(error: BaseException) -> str:
 
 
 def traceback_of(error: BaseException) -> TracebackType | None:
-    found = BaseException.__getattribute__(error, "__traceback__")
-    return found if isinstance(found, TracebackType) else None
+    """The real one, past whatever the user's class calls by that name."""
+    return BaseException.__dict__["__traceback__"].__get__(error)
 
 
 def _describe(error: BaseException) -> Failure:
@@ -132,8 +132,8 @@ def _describe(error: BaseException) -> Failure:
         message = str(error)
     except BaseException:
         message = "<its message could not be made: str() failed>"
-    if isinstance(error, SystemExit):
-        message = "0" if error.code is None else message
+    if issubclass(type(error), SystemExit):
+        message = "0" if getattr(error, "code", None) is None else message
     try:
         text = _format(error)
     except BaseException as e:

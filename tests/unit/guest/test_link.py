@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
 from pathlib import Path
 
@@ -98,3 +101,14 @@ def test_running_is_told_with_its_time(fresh: Guest) -> None:
     assert hello.running == number
     assert 150 <= hello.running_ms < 1000
     fresh.finish(number)
+
+
+def test_a_hello_knows_of_the_instruction_that_came_right_before_the_attach(fresh: Guest) -> None:
+    """Both lie in the pipe when the guest reads: a new server must hear that the instruction was taken, or it would send it again as new."""
+    fresh.run("1")
+    os.kill(fresh.process.pid, signal.SIGSTOP)
+    threading.Timer(0.2, os.kill, (fresh.process.pid, signal.SIGCONT)).start()
+    number = fresh.begin("import time; time.sleep(0.3); 'taken'")
+    hello = fresh.attach(epoch=fresh.epoch)
+    assert hello.last == number
+    assert fresh.finish(number).end.value == "'taken'"

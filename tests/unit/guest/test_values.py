@@ -206,3 +206,20 @@ def test_the_users_own_transformers_are_used(fresh: Guest) -> None:
 def test_the_source_of_a_function_can_be_read(guest: Guest) -> None:
     guest.run("def seen():\n    return 'source'")
     assert "return" in (guest.value("import inspect; inspect.getsource(seen)") or "")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class M(type):\n    @property\n    def __name__(cls): raise ValueError\nclass E(Exception, metaclass=M): pass\nraise E('x')",
+        "class E(Exception):\n    @property\n    def __traceback__(self): raise ValueError\nraise E('x')",
+        "class E(Exception):\n    def __getattribute__(self, name): raise ValueError(name)\nraise E('x')",
+        "class E(Exception):\n    def __str__(self): raise ValueError\nraise E",
+        "class E(Exception):\n    @property\n    def __class__(self): raise ValueError\nraise E('x')",
+    ],
+)
+def test_an_exception_that_fights_being_looked_at_still_gives_an_end(guest: Guest, code: str) -> None:
+    guest.run("kept = 'kept'")
+    done = guest.run(code)
+    assert done.end.end == "error"
+    assert guest.run("kept").end.value == "'kept'"
