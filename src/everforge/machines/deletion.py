@@ -6,11 +6,13 @@ Its tape stays for a while, for readers that have not come to its end.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from everforge.engine.base import Sandbox
 from everforge.store.base import MachineRecord
-from everforge.wire.events import Accepted, Ended
+from everforge.wire.errors import WrongState
+from everforge.wire.events import Accepted, Ended, Event
 
 from .dossier import Dossier
 from .lifecycle import Arrow, Residence
@@ -18,6 +20,9 @@ from .lifecycle import Arrow, Residence
 if TYPE_CHECKING:
     from .keeper import Keeper
     from .service import Machines
+
+
+TRIES = 5  # to name what has no end, while the last writes of its keeper come in
 
 
 async def delete(machines: Machines, record: MachineRecord) -> None:
@@ -44,9 +49,7 @@ async def _delete(machines: Machines, record: MachineRecord, keeper: Keeper | No
         sandbox = (await machines.engine.survivors()).get(current.sandbox)
     dossier = Dossier(current, machines.store, machines.readers, machines.steps)
     if dossier.residence is not Residence.DELETING:
-        unended = [e.instruction for e in await machines.store.unended(record.id) if isinstance(e, Accepted)]
-        ends = [Ended(instruction=n, end="cancelled", error="cancelled: the machine was deleted") for n in unended]
-        for event in await dossier.write(Arrow.DELETE_ASKED, events=ends, durable=True):
+        for event in await _ask(machines, dossier):
             if keeper is not None and isinstance(event, Ended):
                 keeper.tell(event)
     if sandbox is not None:
@@ -62,3 +65,16 @@ async def _delete(machines: Machines, record: MachineRecord, keeper: Keeper | No
             await machines.snapshots.delete(snapshot)
     machines.readers.end(record.id)
     await machines.store.purge_deleted(time.time() - machines.settings.deleted_kept_seconds)
+
+
+async def _ask(machines: Machines, dossier: Dossier) -> Sequence[Event]:
+    """Write that it is to go, with an end for everything that has none; a write that the keeper had begun may give one of them its end meanwhile."""
+    for tries_left in reversed(range(TRIES)):
+        unended = [e.instruction for e in await machines.store.unended(dossier.record.id) if isinstance(e, Accepted)]
+        ends = [Ended(instruction=n, end="cancelled", error="cancelled: the machine was deleted") for n in unended]
+        try:
+            return await dossier.write(Arrow.DELETE_ASKED, events=ends, durable=True)
+        except WrongState:
+            if not tries_left:
+                raise
+    return ()
