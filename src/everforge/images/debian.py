@@ -20,7 +20,6 @@ from everforge.wire.errors import ImageBuildFailed
 from .command import TIMEOUT_SECONDS, last_words, run
 from .recipe import Deb, Recipe
 
-DEFAULT_MIRROR = "http://deb.debian.org/debian"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 APT_HELPER = Path("/usr/lib/apt/apt-helper")
 FETCH_AT_ONCE = 12  # files to one call: enough to keep a connection busy, few enough to show progress
@@ -33,14 +32,14 @@ class Gone(ImageBuildFailed):
 
 
 def host_mirror(etc: Path = Path("/etc/apt")) -> str:
-    """The Debian mirror this host is configured with: it is near, and reachable where others may not be."""
+    """The Debian mirror this host is configured with: it is near, and reachable where others may not be. Raises ImageBuildFailed."""
     for path in [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*"))]:
         if path.suffix in (".list", ".sources") and path.is_file():
             text = path.read_text(encoding="utf-8", errors="replace")
             for uri, suites in _deb822(text) if path.suffix == ".sources" else _one_line(text):
                 if any(re.fullmatch(_RELEASES, suite) for suite in suites):
                     return _resolve(uri).rstrip("/")
-    return DEFAULT_MIRROR
+    raise ImageBuildFailed(f"no Debian mirror is configured in {etc}: add a `deb` line for Debian's main archive to sources.list, then build again")
 
 
 def _one_line(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -61,9 +60,11 @@ def _resolve(uri: str) -> str:
     if uri.startswith("mirror+file:"):
         try:
             lines = Path(urllib.parse.urlsplit(uri[len("mirror+") :]).path).read_text(encoding="utf-8").split()
-        except OSError:
-            return DEFAULT_MIRROR
-        return lines[0] if lines else DEFAULT_MIRROR
+        except OSError as e:
+            raise ImageBuildFailed(f"the list of Debian mirrors that apt is configured with cannot be read: {e}") from e
+        if not lines:
+            raise ImageBuildFailed(f"the list of Debian mirrors {uri} is empty")
+        return lines[0]
     return uri
 
 
