@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -14,3 +15,10 @@ def find_uv() -> Path | None:
         return beside
     found = shutil.which("uv")
     return Path(found) if found else None
+
+
+def uv_environment() -> dict[str, str]:
+    """The host's own, since it says which index to use, but not in which project we stand. Certificates are the system's, as for every other
+    program: behind a company's proxy uv's own would not do."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "UV_PROJECT", "PYTHONPATH")}
+    return {"UV_SYSTEM_CERTS": "1", **kept, "UV_NO_CONFIG_WARNING": "1"}

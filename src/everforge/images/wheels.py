@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -10,7 +9,7 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-from everforge.programs import find_uv
+from everforge.programs import find_uv, uv_environment
 from everforge.wire.errors import ImageBuildFailed
 
 from .command import run
@@ -41,7 +40,7 @@ def resolve(recipe: Recipe, architecture: str) -> tuple[Wheel, ...]:
             [_uv(), "pip", "compile", wanted, *_target(recipe, architecture), "--format", "pylock.toml", "--output-file", lock, "--quiet"],
             f"find the Python packages of the recipe {recipe.name!r}",
             _REMEDY,
-            env=_quiet_env(),
+            env=uv_environment(),
         )
         packages = tomllib.loads(lock.read_text(encoding="utf-8"))["packages"]
     return tuple(Wheel(package["name"], package["version"], package["wheels"][0]["hashes"]["sha256"]) for package in packages)
@@ -61,7 +60,7 @@ def install(recipe: Recipe, architecture: str, wheels: tuple[Wheel, ...], root: 
              "--link-mode", "copy", "--no-compile-bytecode", "--quiet"],
             "install the Python packages",
             _REMEDY,
-            env=_quiet_env(),
+            env=uv_environment(),
         )  # fmt: skip
     (site / ".lock").unlink(missing_ok=True)
     _move_scripts(site, local / "bin", recipe.python)
@@ -73,14 +72,6 @@ def install(recipe: Recipe, architecture: str, wheels: tuple[Wheel, ...], root: 
 
 def _target(recipe: Recipe, architecture: str) -> list[str]:
     return ["--python-version", recipe.python, "--python-platform", _PLATFORMS[architecture], "--only-binary", ":all:", "--python", sys.executable]
-
-
-def _quiet_env() -> dict[str, str]:
-    """The host's own, since it says which index to use, but not in which project we stand."""
-    return {
-        **{name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "UV_PROJECT", "PYTHONPATH")},
-        "UV_NO_CONFIG_WARNING": "1",
-    }
 
 
 def _move_scripts(site: Path, bin: Path, python: str) -> None:

@@ -195,7 +195,7 @@ class Manifest:
     received: int
     instruction: int | None
     created_at: float
-    files: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])  # name -> (bytes, sha256)
+    files: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])  # name -> (bytes, XXH3-128)
 
     @property
     def size_bytes(self) -> int:

