@@ -62,6 +62,16 @@ async def tape(store: Store, of: MachineRecord, after: int = START, limit: int =
 class StoreSuite:
     # --- machines ------------------------------------------------------------------------------------------------------------------
 
+    async def test_machines_created_together_are_all_there_or_none(self, store: Store) -> None:
+        await store.create(machine("taken"))
+        together = [machine(name) for name in ("first", "taken", "last")]
+        with pytest.raises(NameTaken):
+            await store.create_together([(of, point(of, 0)) for of in together])
+        assert await store.find(MachineName("first")) is None
+        first, _, last = together
+        await store.create_together([(of, point(of, 0)) for of in (first, last)])
+        assert [len(await store.points(of.id)) for of in (first, last)] == [1, 1]
+
     async def test_a_record_comes_back_as_it_was(self, store: Store) -> None:
         record = machine(
             tags={"k": "v", "ü": "\x00"},
@@ -198,7 +208,7 @@ class StoreSuite:
             output(0, "a", "", "\ud800\x00", epoch=2, frame=3),
             Displayed(instruction=0, data={"text/html": "<b>"}, metadata={"m": 1.5}, epoch=2, frame=4),
             ended(0, value="1", data={"text/plain": "1"}, note="n", runtime_ms=7, epoch=2, frame=5),
-            Lost(since_position=Position(1), instructions=[0], snapshot=None, reason="power"),
+            Lost(since_position=Position(1), first_instruction=0, last_instruction=0, snapshot=None, reason="power"),
         )
         assert [event.position for event in [*first, *rest]] == [0, 1, 2, 5, 6, 7]
         assert await tape(store, record) == [*first, *rest]

@@ -127,7 +127,7 @@ async def test_with_both_killed_the_machine_is_back_at_its_last_snapshot_and_the
     assert [e["end"] for e in ends(tape, number)] == ["lost"]
     assert lines(tape, number)[: len(told)] == told
     (lost,) = [e for e in tape if e["kind"] == "lost"]
-    assert lost["instructions"] == [1, 2]
+    assert (lost["first_instruction"], lost["last_instruction"]) == (1, 2)
     after = await server.call("run", name=name, code="x")
     assert after["value"] == "'saved'"
     assert "lost" in after["note"]

@@ -14,7 +14,7 @@ from everforge.machines.lifecycle import Residence
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
 from everforge.store.base import MachineQuery
-from everforge.wire.errors import EverforgeError, SaveFailed
+from everforge.wire.errors import EverforgeError, NameTaken, SaveFailed
 from everforge.wire.events import Accepted, Ended
 
 T = TypeVar("T")
@@ -26,6 +26,7 @@ class Model:
 
     seen: list[int] = field(default_factory=list[int])
     saved: list[int] | None = None  # at the last snapshot: what the loss of the host goes back to; None is the template
+    labels: set[str] = field(default_factory=set[str])
     points: dict[str, list[int] | None] = field(default_factory=dict[str, "list[int] | None"])
     sent: int = 0
 
@@ -114,7 +115,13 @@ class MachinesModel(RuleBasedStateMachine):
     @rule(name=names, label=st.sampled_from(["a", "b", "c"]))
     def snapshot(self, name: str, label: str) -> None:
         model = self.models[name]
-        point = self.do(self.machines.snapshot(name, label))
+        try:
+            point = self.do(self.machines.snapshot(name, label))
+        except NameTaken:
+            assert model.labels, "a name is taken only when it, or another for the same state, was given"
+            return
+        assert label not in model.labels
+        model.labels.add(label)
         model.save()
         model.points[point.snapshot] = list(model.seen)
 

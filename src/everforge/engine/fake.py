@@ -95,7 +95,7 @@ class FakeGuest:
         self.running: int | None = None
         self.last: int | None = None
         self.interpreter = 1
-        self.variables: dict[str, Any] = {"random": random.Random()}
+        self.variables: dict[str, Any] = {"random": random.Random(), "environ": {}, "limits": {}}
         self.outbox = frames.Outbox(frames.GUEST_RECORD_BYTES_MAX)
         self.inbox = frames.Assembler()
         self.note: str | None = None
@@ -208,7 +208,8 @@ class FakeSandbox:
             case Ack():
                 guest.outbox.acknowledge(message.upto)
             case Setup():
-                pass
+                guest.variables["environ"].update(message.env)
+                guest.variables["limits"] = dict(message.limits)
             case Freeze():
                 guest.frozen = True
                 self._say(Frozen(token=message.token))

@@ -1,4 +1,4 @@
-"""New machines from old ones, and points on demand. A fork is a record whose head is its source's snapshot; it wakes when it is first wanted."""
+"""New machines from old ones. A fork is a record whose head is its source's snapshot; it wakes when it is first wanted."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from everforge.wire.events import START, Moved, Position
 from everforge.wire.ids import MachineName, SnapshotId, new_machine_id
 
 from .lifecycle import Residence
+from .points import point_of
 
 if TYPE_CHECKING:
     from .keeper import Keeper
@@ -21,25 +22,6 @@ if TYPE_CHECKING:
 def first_point(record: MachineRecord, snapshot: SnapshotId, reason: PointReason, position: Position, instruction: int | None) -> PointRecord:
     """Point 0: what the machine began as."""
     return PointRecord(snapshot=snapshot, machine=record.id, position=position, instruction=instruction, created_at=record.created_at, reason=reason)
-
-
-async def snapshot(keeper: Keeper, name: str | None) -> PointRecord:
-    """Of a machine in any state that has one; a sleeping machine is a snapshot already, which only gets a name."""
-    residency = keeper.residency
-    if residency.now is Residence.ASLEEP:
-        return await _name_head(keeper, name)
-    residency.check_accepting()
-    await residency.ensure_awake()
-    return await residency.housing.save_point("named", name)
-
-
-async def _name_head(keeper: Keeper, name: str | None) -> PointRecord:
-    record = keeper.dossier.record
-    points = await keeper.dossier.store.points(record.id)
-    head = next(p for p in reversed(points) if p.snapshot == record.head)
-    named = replace(head, reason="named" if head.reason == "idle" else head.reason, name=name or head.name)
-    await keeper.dossier.write(add_points=[named], drop_points=[head.snapshot], durable=True, step="name point")
-    return named
 
 
 async def reset(machines: Machines, keeper: Keeper) -> SnapshotId | None:
@@ -54,21 +36,18 @@ async def reset(machines: Machines, keeper: Keeper) -> SnapshotId | None:
 
 
 async def fork(keeper: Keeper, names: Sequence[MachineName]) -> Sequence[MachineRecord]:
+    """All of them, or none."""
     residency, store = keeper.residency, keeper.dossier.store
-    residency.check_accepting()
+    await residency.check_accepting()
     if residency.now is Residence.AWAKE:
         point = await residency.housing.save_point("fork")
     else:
-        head = keeper.dossier.record.head
-        point = next(p for p in reversed(await store.points(keeper.id)) if p.snapshot == head)
+        point = point_of(await store.points(keeper.id), keeper.dossier.record.head)
     source = keeper.dossier.record
     position = point.position if point.position != START else await store.end_position(source.id)
-    records: list[MachineRecord] = []
-    for name in names:
-        record = _forked(source, name, point, position)
-        with keeper.dossier.steps.step("record fork"):
-            await store.create(record, points=[first_point(record, point.snapshot, "fork", position, point.instruction)])
-        records.append(record)
+    records = [_forked(source, name, point, position) for name in names]
+    with keeper.dossier.steps.step("record forks"):
+        await store.create_together([(r, first_point(r, point.snapshot, "fork", position, point.instruction)) for r in records])
     told = Moved(event="forked", residence=source.residence, detail={"to": [r.name for r in records], "snapshot": point.snapshot})
     await keeper.dossier.write(events=[told], step="tell of forks")
     return records

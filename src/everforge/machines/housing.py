@@ -26,8 +26,9 @@ from .dossier import Dossier
 from .guestline import GuestLine
 from .incarnation import Incarnation
 from .lifecycle import Arrow
+from .points import point_of
 from .settings import MachineSettings
-from .templates import KnownImages, Templates
+from .templates import WARM_MEMORY_MB, KnownImages, Templates
 
 ENTROPY_BYTES = 32
 
@@ -60,7 +61,7 @@ class Housing:
         record = self.dossier.record
         if record.head is None:
             raise SnapshotNotFound(f"machine {record.name} has no snapshot to start from")
-        manifest, folder = await self._open(record.head)
+        manifest, folder, point = await self._open(record.head)
         image = (await self._images.find(record.image)).image
         limits = Limits(memory_mb=record.memory_mb, cpus=record.cpus, processes=record.processes, disk_mb=record.disk_mb)
         checking = asyncio.create_task(self._snapshots.verify_large(manifest, folder))
@@ -73,12 +74,14 @@ class Housing:
             hello = await line.attach(epoch, 0, self._settings.guest_answer_seconds)
             _check_hello(hello, manifest)
             await checking  # the hash is known before anything of the user's runs
-            fresh = record.epoch == 0 or await self._is_shared_point(record.head)
+            # Others start from a template or a fork's snapshot too: then the generators must differ.
+            fresh = record.epoch == 0 or point.reason in ("template", "fork")
             await self.dossier.write(set={"sandbox": sandbox.id, "epoch": epoch}, step="claim")
             incarnation = Incarnation(sandbox, line, self.dossier, self._settings)
             incarnation.begin()
             self.incarnation = incarnation
-            await incarnation.set_up(dict(record.env), self._guest_limits())
+            # Once, on top of the template: later the environment is what the user has made of it.
+            await incarnation.set_up(dict(record.env) if manifest.machine is None else {}, self.guest_limits())
             await incarnation.go(secrets.token_hex(ENTROPY_BYTES) if fresh else None)
             self.effects = manifest.instruction
             await self.dossier.write(arrow, set={"failed_wakes": 0, "error": None, "last_used_at": time.time()}, detail={"snapshot": record.head})
@@ -108,34 +111,37 @@ class Housing:
 
     async def check(self, snapshot: SnapshotId) -> None:
         """Everything that can be known of a snapshot without restoring it. Raises SnapshotNotFound, SnapshotDamaged, SnapshotForeign."""
-        manifest, folder = await self._open(snapshot)
+        manifest, folder, _ = await self._open(snapshot)
         await self._snapshots.verify_large(manifest, folder)
 
-    async def _open(self, snapshot: SnapshotId) -> tuple[Manifest, Path]:
+    async def _open(self, snapshot: SnapshotId) -> tuple[Manifest, Path, PointRecord]:
         with self.dossier.steps.step("open snapshot"):
+            point = point_of(await self.dossier.store.points(self.dossier.record.id), snapshot)
             manifest, folder = await self._snapshots.open(snapshot)
-            self._check_origin(manifest)
+            self._check_origin(manifest, point)
             await self._snapshots.verify_small(manifest, folder)
-        return manifest, folder
+        return manifest, folder, point
 
-    def _check_origin(self, manifest: Manifest) -> None:
+    def _check_origin(self, manifest: Manifest, point: PointRecord) -> None:
+        """Is it for this server, and what the record says of it?"""
         record = self.dossier.record
         for what, there, here in (
             ("engine", manifest.engine, self._engine.name),
             ("engine build", manifest.engine_build, self._engine.build),
             ("image", manifest.image, record.image),
+            ("a disk in MB of", manifest.disk_mb, record.disk_mb),
+            ("memory in MB of", manifest.memory_mb, WARM_MEMORY_MB if manifest.machine is None else record.memory_mb),
         ):
             if there != here:
                 raise SnapshotForeign(
-                    f"snapshot {manifest.snapshot} was made with {what} {there[:40]}, but this server has {here[:40]}; nothing was run"
+                    f"snapshot {manifest.snapshot} was made with {what} {str(there)[:40]}, but here that is {str(here)[:40]}; nothing was run"
                 )
+        if manifest.instruction != point.instruction:
+            raise SnapshotDamaged(
+                f"snapshot {manifest.snapshot} says that it was taken after instruction {manifest.instruction}, its record says {point.instruction}"
+            )
 
-    async def _is_shared_point(self, snapshot: SnapshotId) -> bool:
-        """Others start from it too: a template, or the snapshot of a fork. Then the generators must differ."""
-        points = await self.dossier.store.points(self.dossier.record.id)
-        return any(p.snapshot == snapshot and p.reason in ("template", "fork") for p in points)
-
-    def _guest_limits(self) -> dict[str, int]:
+    def guest_limits(self) -> dict[str, int]:
         record = self.dossier.record
         return {
             "memory_mb": record.memory_mb,
@@ -322,6 +328,11 @@ class Housing:
         points = [*await self.dossier.store.points(self.dossier.record.id), newest]
         keep = Retention(count=self._settings.points_max, age_seconds=self._settings.points_age_seconds, bytes=self._settings.points_bytes_max)
         return [p.snapshot for p in to_drop(points, keep, head=newest.snapshot, now=time.time()) if p.snapshot != spare]
+
+    async def drop(self, snapshot: SnapshotId) -> None:
+        """Let go of one point that is not the head."""
+        await self.dossier.write(drop_points=[snapshot], durable=True, step="drop point")
+        await self._remove([snapshot])
 
     async def _remove(self, dropped: list[SnapshotId]) -> None:
         self.loose.update(dropped)

@@ -25,6 +25,7 @@ from .settings import MachineSettings
 
 log = logging.getLogger(__name__)
 OUTPUT_SLACK = 1.5  # the guest keeps the limit itself; one that goes this far over it is not our guest any more
+UNDER_WAY_BYTES = 8 * 1024 * 1024  # and what was said before it heard of a limit: a pipe full, and all that it keeps for a resend
 ENDED_SECONDS = 5.0  # for the engine to say how a sandbox ended
 
 
@@ -146,7 +147,7 @@ class Incarnation:
         if not message.lines:
             raise ProtocolError("the guest sent an output without lines")
         self._output_bytes += sum(map(len, message.lines)) + len(message.lines)
-        if self._output_bytes > self._settings.output_bytes_max * OUTPUT_SLACK:
+        if self._output_bytes > self._settings.output_bytes_max * OUTPUT_SLACK + UNDER_WAY_BYTES:
             raise ProtocolError(f"the guest sent more than the {self._settings.output_bytes_max} bytes of output that it may")
         seq = self._next_seq.get(message.instruction, 0)
         self._next_seq[message.instruction] = seq + len(message.lines)

@@ -125,7 +125,7 @@ class Keeper:
                 return before.instruction
 
     async def _accept(self, code: str, timeout_seconds: float, key: str | None) -> int:
-        self.residency.check_accepting()
+        await self.residency.check_accepting()
         self._agenda.reserve()
         try:
             number, self._next_instruction = self._next_instruction, self._next_instruction + 1

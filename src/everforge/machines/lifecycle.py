@@ -97,8 +97,6 @@ TURN: Mapping[Turn, Mapping[TurnArrow, Turn]] = {
     Turn.WAITING: {TurnArrow.ANSWERED: Turn.RUNNING, TurnArrow.TURN_ENDED: Turn.IDLE},
 }
 
-MAY_SLEEP = frozenset({Turn.IDLE, Turn.WAITING})
-
 
 def move(residence: Residence, arrow: Arrow) -> Residence:
     try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from everforge.store.base import PointRecord
-from everforge.wire.errors import InvalidInput, PointNotKept, SnapshotNotFound
+from everforge.wire.errors import InvalidInput, NameTaken, PointNotKept, Refused, SnapshotNotFound
 from everforge.wire.ids import SnapshotId
 
 NEAREST = 5  # how many kept points an error names
@@ -33,6 +33,23 @@ def offer(points: Sequence[PointRecord], besides: SnapshotId | None = None) -> s
     """The newest kept points and every named one, for a message; `besides` is one that is known to be of no use."""
     useful = [p for p in reversed(points) if p.snapshot != besides]
     return ", ".join(describe(p) for i, p in enumerate(useful) if i < NEAREST or p.name) or "none"
+
+
+def point_of(points: Sequence[PointRecord], snapshot: SnapshotId | None) -> PointRecord:
+    """The point of this snapshot."""
+    for point in reversed(points):
+        if point.snapshot == snapshot:
+            return point
+    raise SnapshotNotFound(f"this machine has no point of snapshot {snapshot}; it has {offer(points)}")
+
+
+def check_new_name(points: Sequence[PointRecord], name: str, named_max: int) -> None:
+    taken = [p for p in points if p.name is not None]
+    for point in taken:
+        if point.name == name:
+            raise NameTaken(f"this machine has a snapshot named {name!r} already ({point.snapshot}); forget that one first, or take another name")
+    if len(taken) >= named_max:
+        raise Refused(f"this machine has {named_max} named snapshots, which is the limit; forget one that is no longer wanted")
 
 
 def find(points: Sequence[PointRecord], target: Target) -> PointRecord:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from everforge.engine.base import Ending, How, Sandbox
 from everforge.store.base import MachineQuery, MachineRecord
-from everforge.wire.errors import EverforgeError
+from everforge.wire.errors import EverforgeError, SandboxLost
 from everforge.wire.events import Accepted
 from everforge.wire.ids import SandboxId
 from everforge.wire.messages import Hello
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 PAGE = 500
 Start = Callable[[], Keeper]
-LOST_WITH_THE_HOST = Ending(How.LOST, "its host process was gone when the server started")
+LOST_WITH_ITS_PROCESS = Ending(How.LOST, "its host process was gone when the server started")
+LOST_WITH_THE_COMPUTER = Ending(How.LOST, "the computer went down while it was awake")
 
 
 class Guest(enum.StrEnum):
@@ -86,6 +87,9 @@ ON_THEIR_WAY = frozenset(str(r) for r in Residence) - {str(R.ASLEEP), str(R.BROK
 async def recover(machines: Machines) -> None:
     """Everything that was on its way, then everything that nobody claims."""
     survivors = dict(await machines.engine.survivors())
+    if await machines.store.unclean_boot():
+        log.warning("the computer went down while a server was running: what was awake is back at its last snapshot")
+        machines.why_gone = LOST_WITH_THE_COMPUTER
     starts = await _recover_all(machines, survivors)
     await asyncio.gather(*(_destroy(sandbox) for sandbox in survivors.values()))
     # Partial folders go now: a sandbox that was being saved wrote on until its save was over, and taking it over has waited for that; and no
@@ -160,7 +164,7 @@ async def recover_one(machines: Machines, record: MachineRecord, sandbox: Sandbo
         case Action.LOSE:
             keeper = machines.adopt(record)
             await _queue_unended(keeper)
-            await keeper.residency.lose(LOST_WITH_THE_HOST, record.next_instruction - 1)
+            await keeper.residency.lose(machines.why_gone, record.next_instruction - 1)
         case Action.TAKE_OVER:
             assert sandbox is not None
             assert line is not None
@@ -198,13 +202,24 @@ async def _take_over(machines: Machines, record: MachineRecord, arrow: Arrow | N
     incarnation.begin()
     keeper.residency.notice_loss()
     try:
+        if arrow is not None:
+            await dossier.write(arrow)  # first: from here on it is awake for everybody, also if it is lost the next moment
+        await _go_on(keeper, incarnation, hello)
+    except BaseException:
+        await incarnation.close()
+        machines.admission.release(record.id)
+        raise
+    return lambda: _start(machines, keeper, inherited)
+
+
+async def _go_on(keeper: Keeper, incarnation: Incarnation, hello: Hello) -> None:
+    """The limits of this server's settings count; what its user made of the environment meanwhile stays."""
+    try:
+        await incarnation.set_up({}, keeper.residency.housing.guest_limits())
         if hello.frozen:
             await incarnation.go()
-        if arrow is not None:
-            await dossier.write(arrow)
-    except EverforgeError as e:
-        log.warning("machine %s was lost while it was taken over: %s", record.name, e)
-    return lambda: _start(machines, keeper, inherited)
+    except SandboxLost as e:  # the keeper finds it so, and says what is lost
+        log.warning("machine %s was lost while it was taken over: %s", keeper.dossier.record.name, e)
 
 
 async def _effects(machines: Machines, record: MachineRecord, hello: Hello) -> int | None:

@@ -60,6 +60,13 @@ def _is_number(value: object) -> bool:
     return type(value) is int or (type(value) is float and math.isfinite(value))
 
 
+def disk_mb(value: object, settings: MachineSettings) -> int:
+    """Rounded up to a size class: a disk's size is fixed when a template is made, and there is one template for each class."""
+    classes = settings.disk_classes_mb
+    wanted = whole("disk_mb", value, 1, classes[-1], "MB")
+    return next(size for size in classes if size >= wanted)
+
+
 def image(value: object) -> str:
     if not isinstance(value, str) or not value or len(value) > 200:
         raise InvalidInput(f"{_show(value)} is not the name or digest of an image")

@@ -38,7 +38,6 @@ from .settings import MachineSettings
 log = logging.getLogger(__name__)
 HOST_LOST_IT = frozenset({How.LOST, How.KILLED})  # the guest did nothing wrong: back at the last snapshot, with a word about it
 UNSOUND = (SnapshotDamaged, SnapshotForeign, SnapshotNotFound)  # trying again would not help
-LOST_NAMED_MAX = 1000  # instructions named one by one in a `lost` entry
 
 
 class Residency:
@@ -54,10 +53,11 @@ class Residency:
     def now(self) -> Residence:
         return self.dossier.residence
 
-    def check_accepting(self) -> None:
+    async def check_accepting(self) -> None:
         record = self.dossier.record
         if self.now is Residence.BROKEN:
-            raise MachineBroken(f"machine {record.name} is broken: {record.error}. Roll it back to a point, or reset it")
+            points = [p.snapshot for p in await self.dossier.store.points(record.id)]
+            raise MachineBroken(f"machine {record.name} is broken: {record.error}. Roll it back to a point, or reset it", points=points)
         if self.now not in ACCEPTING:
             raise MachineNotFound(f"machine {record.name} is deleted")
 
@@ -92,7 +92,7 @@ class Residency:
             await self._persist(self._wake)
 
     async def _wake(self) -> None:
-        self.check_accepting()
+        await self.check_accepting()
         await self._admit()
         async with self._admitted():
             await self.dossier.write(Arrow.WAKE_STARTED, patient=False)
@@ -151,7 +151,7 @@ class Residency:
     async def hibernate(self, wanted: Callable[[], bool] = lambda: False) -> bool:
         """True when it sleeps afterwards."""
         if self.now is not Residence.AWAKE:
-            self.check_accepting()
+            await self.check_accepting()
             return self.now is Residence.ASLEEP
         try:
             slept = await self.housing.hibernate(wanted)
@@ -225,7 +225,8 @@ class Residency:
         points = await self.dossier.store.points(record.id)
         since = next((p.position for p in reversed(points) if p.snapshot == record.head), START)
         reason = ending.detail or str(ending.how)
-        lost = Lost(since_position=since, instructions=list(executed[-LOST_NAMED_MAX:]), snapshot=record.head, reason=reason)
+        first, last = (executed[0], executed[-1]) if executed else (None, None)
+        lost = Lost(since_position=since, first_instruction=first, last_instruction=last, snapshot=record.head, reason=reason)
         await self.break_down(Arrow.SANDBOX_LOST, SandboxLost(f"its sandbox was lost ({reason})"), [lost])
         if ending.how in HOST_LOST_IT:
             await self._resume(reason, executed)

@@ -16,7 +16,7 @@ from everforge.wire.errors import InvalidInput, MachineNotFound, NameTaken, Refu
 from everforge.wire.events import START, Ended, Event, Position
 from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId, machine_name, new_machine_id, new_machine_name
 
-from . import deletion, forks, recover, requests
+from . import deletion, forks, marks, recover, requests
 from .admission import Admission
 from .agenda import Agenda
 from .dossier import Dossier
@@ -81,6 +81,7 @@ class Machines:
         self._opening = OpeningLocks()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = False
+        self.why_gone = recover.LOST_WITH_ITS_PROCESS  # what a machine that should be awake and is not died of
 
     # --- a server's life -----------------------------------------------------------------------------------------------------------------
 
@@ -135,7 +136,7 @@ class Machines:
         name = new_machine_name() if wanted.name is None else machine_name(wanted.name)
         now = time.time()
         memory_mb = requests.whole("memory_mb", _or(wanted.memory_mb, s.memory_mb), s.memory_mb_min, s.memory_mb_max, "MB")
-        disk_mb = requests.whole("disk_mb", _or(wanted.disk_mb, s.disk_mb), s.disk_mb_min, s.disk_mb_max, "MB")
+        disk_mb = requests.disk_mb(_or(wanted.disk_mb, s.disk_mb), s)
         processes = requests.whole("processes", _or(wanted.processes, s.processes), 4, s.processes_max, "processes")
         return MachineRecord(
             id=new_machine_id(),
@@ -260,10 +261,15 @@ class Machines:
         await keeper.operate("wake", keeper.residency.ensure_awake)
 
     async def snapshot(self, name: str, snapshot_name: str | None = None) -> PointRecord:
-        """A point to come back to. A named one is kept until the machine is deleted."""
+        """A point to come back to. A named one is kept until it is forgotten or the machine is deleted."""
         label = requests.snapshot_name(snapshot_name)
         keeper = await self._keeper(name)
-        return await keeper.operate("snapshot", lambda: forks.snapshot(keeper, label))
+        return await keeper.operate("snapshot", lambda: marks.snapshot(keeper, label, self.settings.named_points_max))
+
+    async def forget(self, name: str, snapshot: str) -> None:
+        """Let a point go, by its id or name. What the machine itself needs stays, and only loses its name."""
+        keeper = await self._keeper(name)
+        await keeper.operate("forget", lambda: marks.forget(keeper, requests.snapshot_name(snapshot) or ""))
 
     async def points(self, name: str) -> Sequence[PointRecord]:
         return await self.store.points((await self._record(name)).id)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from everforge.wire.errors import InvalidInput
+
 MB = 1024 * 1024
 
 
@@ -23,8 +25,7 @@ class MachineSettings:
     memory_mb_max: int = 16_384
     memory_mb_min: int = 128  # below it the interpreter with numpy does not start
     cpus_max: float = 16.0
-    disk_mb_max: int = 51_200
-    disk_mb_min: int = 64
+    disk_classes_mb: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048, 5120, 10_240, 20_480, 51_200)  # a template is kept for each that is used
     processes_max: int = 4096
     timeout_seconds_max: float = 24 * 3600.0
     idle_seconds_max: float = 7 * 24 * 3600.0
@@ -62,14 +63,23 @@ class MachineSettings:
     points_max: int = 100  # per machine, unnamed ones
     points_age_seconds: float = 30 * 24 * 3600.0
     points_bytes_max: int = 20 * 1024 * MB
+    named_points_max: int = 100  # per machine; they go only when their owner says so
     ready_sandboxes: int = 2  # restored from the default template and waiting, so that a new machine is there in milliseconds
 
 
 def check(settings: MachineSettings) -> None:
-    """The numbers against each other."""
+    """The numbers against each other. Raises InvalidInput."""
     s = settings
-    assert s.memory_mb_min <= s.memory_mb <= s.memory_mb_max
-    assert s.disk_mb_min <= s.disk_mb <= s.disk_mb_max
-    assert 0 < s.timeout_seconds <= s.timeout_seconds_max
-    assert 0 < s.idle_seconds <= s.idle_seconds_max
-    assert s.result_bytes_max <= 8 * MB, "a result, escaped as JSON, must fit in one message of the link"
+    for holds, rule in (
+        (s.memory_mb_min <= s.memory_mb <= s.memory_mb_max, "memory_mb lies between memory_mb_min and memory_mb_max"),
+        (s.disk_classes_mb == tuple(sorted(s.disk_classes_mb)) and min(s.disk_classes_mb, default=0) > 0, "disk_classes_mb rise, from above 0"),
+        (s.disk_mb in s.disk_classes_mb, "disk_mb is one of disk_classes_mb"),
+        (0 < s.cpus <= s.cpus_max, "cpus lies between 0 and cpus_max"),
+        (0 < s.processes <= s.processes_max, "processes lies between 0 and processes_max"),
+        (0 < s.timeout_seconds <= s.timeout_seconds_max, "timeout_seconds lies between 0 and timeout_seconds_max"),
+        (0 < s.idle_seconds <= s.idle_seconds_max, "idle_seconds lies between 0 and idle_seconds_max"),
+        (0 < s.result_bytes_max <= 8 * MB, "result_bytes_max is at most 8 MB: a result, escaped as JSON, must fit in one message of the link"),
+        (s.queue_max > 0 and s.wake_tries > 0 and s.points_max > 0, "queue_max, wake_tries and points_max are above 0"),
+    ):
+        if not holds:
+            raise InvalidInput(f"the settings do not fit together: {rule}")

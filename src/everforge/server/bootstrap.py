@@ -93,11 +93,11 @@ async def _make_ready(machines: Machines, engine: Gvisor, folder: DataFolder, en
 
 async def close_machines(machines: Machines, folder: DataFolder) -> None:
     """An orderly stop: hibernate everything, or leave it to the next server for a while, with a caretaker who hibernates it if none comes."""
-    seconds = machines.settings.handover_seconds
+    hand_over = machines.settings.handover_seconds > 0
     awake = bool(len(machines.keepers))
-    await machines.stop(hibernate=not seconds)
-    if seconds and awake:
-        await caretaker.leave(folder.path, seconds)
+    await machines.stop(hibernate=not hand_over)
+    if hand_over and awake:
+        await caretaker.leave(folder, machines.settings)
     folder.unlock()
 
 

@@ -23,6 +23,17 @@ class DataFolder:
     def snapshots(self) -> Path:
         return self.path / "snapshots"
 
+    @property
+    def caretaker(self) -> Path:
+        """Names the caretaker that waits for the next server; gone when one has come."""
+        return self.path / "caretaker"
+
+    def awaits(self, token: str) -> bool:
+        try:
+            return self.caretaker.read_text() == token
+        except OSError:
+            return False
+
     def lock(self) -> None:
         """Held until `unlock` or the end of the process, however that comes. Raises DataFolderBusy."""
         try:
@@ -37,6 +48,7 @@ class DataFolder:
             os.close(lock)
             raise DataFolderBusy(f"another server is using {self.path}; stop it first, or give this one another --data folder") from None
         self._lock = lock
+        self.caretaker.unlink(missing_ok=True)
 
     def unlock(self) -> None:
         if self._lock is not None:

@@ -97,6 +97,10 @@ class Store(Protocol):
         """A new machine, durably. Returns the events with their positions. Raises NameTaken, MachineNotFound (of a fork's source), DiskFull."""
         ...
 
+    async def create_together(self, machines: Sequence[tuple[MachineRecord, PointRecord]]) -> None:
+        """New machines, each with its first point: all of them, durably, or none. Raises as `create` does."""
+        ...
+
     async def commit(self, change: Change) -> Sequence[Event]:
         """Apply it in one transaction and return the events with their positions. Raises MachineNotFound, NameTaken, InvalidInput, DiskFull.
 

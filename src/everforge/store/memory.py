@@ -62,6 +62,15 @@ class MemoryStore:
             self._names[record.name] = record.id
         return placed
 
+    async def create_together(self, machines: Sequence[tuple[MachineRecord, PointRecord]]) -> None:
+        machines_before, names_before = dict(self._machines), dict(self._names)
+        try:
+            for record, point in machines:
+                await self.create(record, points=[point])
+        except BaseException:
+            self._machines, self._names = machines_before, names_before
+            raise
+
     async def commit(self, change: Change) -> Sequence[Event]:
         machine = self._get(change.machine)
         tape.check_settable(change.set)

@@ -112,7 +112,8 @@ class Lost(Event):
 
     kind = "lost"
     since_position: Position
-    instructions: list[int]  # executed after the point, wholly or in part
+    first_instruction: int | None  # executed after the point, wholly or in part, and
+    last_instruction: int | None  # None when none was
     snapshot: str | None  # where the machine is, or can be, back
     reason: str
 

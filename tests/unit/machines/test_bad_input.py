@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from everforge.machines.settings import MachineSettings, check
 from everforge.store.base import MachineQuery
 from everforge.wire.errors import EverforgeError, InvalidInput, MachineNotFound, NameTaken
 from kit.house import House, NewMachine
@@ -110,3 +111,16 @@ async def test_a_bad_number_of_forks_is_refused(house: House, count: Any) -> Non
     name = (await house.machines.create()).record.name
     with pytest.raises(EverforgeError):
         await house.machines.fork(name, count=count)
+
+
+async def test_a_disk_is_rounded_up_to_a_size_class(house: House) -> None:
+    assert (await house.machines.create(NewMachine(disk_mb=1))).record.disk_mb == 64
+    assert (await house.machines.create(NewMachine(disk_mb=777))).record.disk_mb == 1024
+    with pytest.raises(InvalidInput, match="51200"):
+        await house.machines.create(NewMachine(disk_mb=51_201))
+
+
+@pytest.mark.parametrize("wrong", [{"memory_mb": 1}, {"disk_mb": 777}, {"idle_seconds": 0}, {"result_bytes_max": 9 * 1024 * 1024}, {"queue_max": 0}])
+def test_settings_that_do_not_fit_together_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="settings"):
+        check(MachineSettings(**wrong))

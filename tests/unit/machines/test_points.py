@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from everforge.wire.errors import InvalidInput, NameTaken, PointNotKept, SnapshotNotFound
+from everforge.store import manifests
+from everforge.wire.errors import InvalidInput, MachineBroken, NameTaken, PointNotKept, Refused, SnapshotDamaged, SnapshotForeign, SnapshotNotFound
 from everforge.wire.events import Accepted, Ended
 from kit.house import House, NewMachine, quick
 
@@ -153,3 +156,88 @@ async def test_a_sleeping_machine_gets_a_named_snapshot_without_waking(house: Ho
     point = await house.machines.snapshot(name, "asleep")
     assert (await house.machines.get(name)).state == "asleep"
     assert [p.name for p in await house.machines.points(name) if p.snapshot == point.snapshot] == ["asleep"]
+
+
+async def test_a_snapshot_name_is_given_once(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    kept = await house.machines.snapshot(name, "good")
+    await house.machines.run(name, "x = 2")
+    with pytest.raises(NameTaken, match=kept.snapshot):
+        await house.machines.snapshot(name, "good")
+    await house.machines.rollback(name, snapshot="good")
+    assert (await house.machines.run(name, "x")).value == "1"
+
+
+async def test_a_forgotten_snapshot_is_gone_and_its_name_is_free(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    old = await house.machines.snapshot(name, "good")
+    await house.machines.run(name, "x = 2")
+    await house.machines.snapshot(name, "better")
+    await house.machines.forget(name, "good")
+    assert old.snapshot not in [p.snapshot for p in await house.machines.points(name)]
+    assert not (house.folder / old.snapshot).exists()
+    with pytest.raises(SnapshotNotFound):
+        await house.machines.rollback(name, snapshot=old.snapshot)
+    await house.machines.run(name, "x = 3")
+    await house.machines.snapshot(name, "good")
+    assert (await house.machines.run(name, "x")).value == "3"
+
+
+async def test_what_a_machine_starts_from_only_loses_its_name(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    await house.machines.hibernate(name)
+    head = await house.machines.snapshot(name, "here")
+    await house.machines.forget(name, "here")
+    with pytest.raises(Refused, match="starts from"):
+        await house.machines.forget(name, head.snapshot)
+    assert (await house.machines.run(name, "x")).value == "1"
+
+
+async def test_named_snapshots_have_a_limit() -> None:
+    house = House(quick(named_points_max=2))
+    await house.start()
+    name = await new(house)
+    for i, label in enumerate("ab"):
+        await house.machines.run(name, f"x = {i}")
+        await house.machines.snapshot(name, label)
+    with pytest.raises(Refused, match="2 named snapshots"):
+        await house.machines.snapshot(name, "c")
+    await house.machines.forget(name, "a")
+    await house.machines.run(name, "x = 3")
+    await house.machines.snapshot(name, "c")
+    await house.close()
+
+
+async def test_a_broken_machine_says_which_points_it_has(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    kept = await house.machines.snapshot(name, "good")
+    await house.machines.run(name, "crash()")
+    with pytest.raises(MachineBroken) as refusal:
+        await house.machines.run(name, "x")
+    assert kept.snapshot in refusal.value.details["points"]  # pyright: ignore[reportOperatorIssue]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "error"),
+    [
+        ("instruction", 7, SnapshotDamaged),
+        ("disk_mb", 128, SnapshotForeign),
+        ("memory_mb", 4096, SnapshotForeign),
+        ("machine", None, SnapshotForeign),
+    ],
+)
+async def test_a_manifest_that_was_rewritten_is_found_out(house: House, field: str, value: object, error: type[Exception]) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    await house.machines.hibernate(name)
+    head = (await house.machines.get(name)).record.head
+    assert head is not None
+    manifest, folder = await house.snapshots.open(head)
+    (folder / manifests.NAME).write_bytes(manifests.encode(replace(manifest, **{field: value})))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(error):
+        await house.machines.wake(name)
+    assert "Points kept" in str((await house.machines.get(name)).record.error)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -155,7 +156,7 @@ async def test_a_machine_lost_with_its_host_is_back_at_its_last_snapshot_and_the
     assert after.value == "1"
     assert "lost" in (after.note or "")
     lost = [e async for e in house.machines.read(name) if isinstance(e, Lost)]
-    assert [e.instructions for e in lost] == [[1]]
+    assert [(e.first_instruction, e.last_instruction) for e in lost] == [(1, 1)]
     assert (await house.machines.run(name, "x")).note is None
 
 
@@ -197,3 +198,24 @@ async def test_a_server_that_hands_over_leaves_its_machines_running(house: House
     assert len(house.host.sandboxes) == 1
     await house.start()
     assert (await house.machines.result(name, running)).end == "value"
+
+
+async def test_the_environment_is_given_once_and_then_the_users(house: House) -> None:
+    name = (await house.machines.create(NewMachine(env={"COLOUR": "blue"}))).record.name
+    assert (await house.machines.run(name, "environ['COLOUR']")).value == "'blue'"
+    await house.machines.run(name, "environ['COLOUR'] = 'red'")
+    await house.machines.hibernate(name)
+    assert (await house.machines.run(name, "environ['COLOUR']")).value == "'red'"
+    [fork] = await house.machines.fork(name)
+    assert (await house.machines.run(fork.record.name, "environ['COLOUR']")).value == "'red'"
+    await house.machines.reset(name)
+    assert (await house.machines.run(name, "environ['COLOUR']")).value == "'blue'"
+
+
+async def test_a_machine_that_is_taken_over_gets_the_limits_of_the_new_server(house: House) -> None:
+    name = (await house.machines.create(NewMachine(env={"COLOUR": "blue"}))).record.name
+    await house.machines.run(name, "environ['COLOUR'] = 'red'")
+    await house.kill()
+    house.settings = replace(house.settings, open_files=77)
+    await house.start()
+    assert (await house.machines.run(name, "limits['open_files'], environ['COLOUR']")).value == "(77, 'red')"
