@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
 import time
@@ -14,6 +13,7 @@ from rich.console import Console
 
 from everforge.cli.progress import shown_progress
 from everforge.progress import Progress
+from everforge.server import loop
 from everforge.wire.errors import EverforgeError
 
 from . import report
@@ -56,7 +56,7 @@ def main() -> int:
     began = time.monotonic()
     try:
         with shown_progress() as progress:
-            results = asyncio.run(measure(chosen(options.only), quick=options.quick, progress=progress, parent=options.folder))
+            results = loop.run(measure(chosen(options.only), quick=options.quick, progress=progress, parent=options.folder))
     except EverforgeError as e:
         print(f"bench: {e.message}", file=sys.stderr)
         return 3

