@@ -144,6 +144,7 @@ class House:
         for keeper in self._keepers:
             await _bury(keeper)
         self._keepers.clear()
+        await self.machines.archive.close()
         await self.snapshots.close()  # its threads may still be writing
 
     async def restart(self) -> Machines:

@@ -1,6 +1,7 @@
 """Snapshots as folders on a local disk, `ROOT/<id>/`, each with a manifest.
 
-What is not finished, or half deleted, has another name: a crash leaves nothing that looks whole and is not.
+What is not finished, or half deleted, has another name: a crash leaves nothing that looks whole and is not. The large files of a snapshot that is
+only kept to go back to lie in its machine's pack instead (pack.py); it is unpacked into a working copy when it is opened.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ import asyncio
 import functools
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from everforge.wire.errors import EverforgeError, SnapshotDamaged, SnapshotNotFound
 from everforge.wire.ids import SNAPSHOT_ID, SnapshotId
@@ -21,6 +25,9 @@ from everforge.wire.ids import SNAPSHOT_ID, SnapshotId
 from . import manifests
 from .base import Manifest
 from .disk import Disk, not_saved
+from .packed import PackedSnapshots
+from .packer import Packer, PackerProcess
+from .packing import Job, large_files
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -28,14 +35,31 @@ T = TypeVar("T")
 PARTIAL = ".partial-"
 GONE = ".gone-"  # being deleted
 SMALL_BYTES = 4 * 1024 * 1024  # hashed in about 4 ms; larger files are hashed beside the restore
+PACKED_BYTES = 1024 * 1024  # files from this size on are packed; an index for less is not worth it
+COLLECT_PAUSE_SECONDS = 0.2
 THREADS = 4  # at once, of each kind: more would only make the disk seek
 
 
 class SnapshotFolder:
-    def __init__(self, root: Path, *, disk: Disk | None = None, small_bytes: int = SMALL_BYTES) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        disk: Disk | None = None,
+        small_bytes: int = SMALL_BYTES,
+        packed_bytes: int = PACKED_BYTES,
+        packer: Packer | None = None,
+    ) -> None:
         self.root = root
         self._disk = disk or Disk()
         self._small_bytes = small_bytes
+        self._packed_bytes = packed_bytes
+        self._packer = packer or PackerProcess()
+        self._packed = PackedSnapshots(root, self._disk, PARTIAL)
+        self._locks: WeakValueDictionary[SnapshotId, asyncio.Lock] = WeakValueDictionary()  # opened, packed or deleted, one at a time
+        self._held: Counter[SnapshotId] = Counter()
+        self._to_collect: set[str] = set()  # machines in whose packs there are pages that nobody needs
+        self._collecting: asyncio.Task[None] | None = None
         # A wake must not stand behind four machines that are just being saved: what takes long has threads of its own.
         self._quick = ThreadPoolExecutor(THREADS, "snapshots")
         self._bulk = ThreadPoolExecutor(THREADS, "snapshots-bulk")
@@ -54,12 +78,7 @@ class SnapshotFolder:
     async def finish(self, partial: Path, manifest: Manifest) -> Manifest:
         """After an error the partial folder is gone, and nothing else has changed. When cancelled it first comes to its end, one or the other."""
         self._check_partial(partial)
-        finishing = asyncio.ensure_future(self._finish(partial, manifest))
-        try:
-            return await asyncio.shield(finishing)
-        except asyncio.CancelledError:
-            await asyncio.wait([finishing])
-            raise
+        return await _to_its_end(self._finish(partial, manifest))
 
     async def abandon(self, partial: Path) -> None:
         """Twice is fine."""
@@ -67,7 +86,15 @@ class SnapshotFolder:
         await self._run_long(self._remove, partial)
 
     async def open(self, id: SnapshotId) -> tuple[Manifest, Path]:
-        return await self._run(self._open, id)
+        return await _to_its_end(self._open(id))
+
+    async def _open(self, id: SnapshotId) -> tuple[Manifest, Path]:
+        async with self._lock(id):
+            manifest, folder, packed = await self._run(self._look, id)
+            if packed:
+                folder = await self._run_long(self._packed.working_copy, manifest)
+            await self._run(self._check_sizes, manifest, folder)
+            return manifest, folder
 
     async def verify_small(self, manifest: Manifest, folder: Path) -> None:
         await self._verify(manifest, folder, self._quick, lambda size: size <= self._small_bytes)
@@ -75,15 +102,59 @@ class SnapshotFolder:
     async def verify_large(self, manifest: Manifest, folder: Path) -> None:
         await self._verify(manifest, folder, self._bulk, lambda size: size > self._small_bytes)
 
+    @contextmanager
+    def hold(self, id: SnapshotId) -> Generator[None]:
+        self._held[id] += 1
+        try:
+            yield
+        finally:
+            self._held[id] -= 1
+            if not self._held[id]:
+                del self._held[id]
+
+    async def unpacked(self, ids: Sequence[SnapshotId]) -> Sequence[SnapshotId]:
+        return await self._run(lambda: [id for id in ids if self._is_unpacked(id)])
+
+    async def pack(self, id: SnapshotId, base: SnapshotId | None) -> None:
+        async with self._lock(id):
+            if self._held[id]:
+                return
+            try:
+                manifest, folder, _ = await self._run(self._look, id)
+            except EverforgeError:
+                return  # it was deleted meanwhile, or is damaged: then nothing more is to be done to it
+            await _to_its_end(self._run_long(self._packed.drop_working_copy, id))
+            if manifest.machine is not None and await self._run(large_files, folder, self._packed_bytes, self._disk):
+                job = Job(root=str(self.root), machine=manifest.machine, snapshot=id, base=base, bytes_min=self._packed_bytes)
+                await self._packer.do(job)
+
     async def delete(self, id: SnapshotId) -> None:
         """One that is not there is fine: it is as asked."""
-        folder = self._folder(id)
-        await self._run_long(self._delete, folder)
+        self._folder(id)
+        await _to_its_end(self._delete_one(id))
+
+    async def _delete_one(self, id: SnapshotId) -> None:
+        async with self._lock(id):
+            machine = await self._run_long(self._delete, self._folder(id))
+        if machine is not None:
+            self._to_collect.add(machine)
+            if self._collecting is None or self._collecting.done():
+                self._collecting = asyncio.create_task(self._collect())
+
+    async def _collect(self) -> None:
+        """Behind the answer: which pages did only a dropped point need?"""
+        while self._to_collect:
+            await asyncio.sleep(COLLECT_PAUSE_SECONDS)  # several are often dropped together
+            await self._packer.do(Job(root=str(self.root), machine=self._to_collect.pop()))
 
     async def sweep(self, keep: frozenset[SnapshotId], partials_too: bool) -> int:
         return await self._run_long(self._sweep, keep, partials_too)
 
     async def close(self) -> None:
+        if self._collecting is not None:
+            self._collecting.cancel()  # pages that nobody needs may stay a while longer
+            await asyncio.wait([self._collecting])
+        await self._packer.close()
         await asyncio.to_thread(self._quick.shutdown)
         await asyncio.to_thread(self._bulk.shutdown)
 
@@ -129,7 +200,8 @@ class SnapshotFolder:
         self._disk.rename(partial, final)
         self._disk.sync(self.root)
 
-    def _open(self, id: SnapshotId) -> tuple[Manifest, Path]:
+    def _look(self, id: SnapshotId) -> tuple[Manifest, Path, bool]:
+        """Manifest, folder, and whether some of its files lie in a pack."""
         folder = self._folder(id)
         try:
             data = self._disk.read_file(folder / manifests.NAME, manifests.SIZE_MAX)
@@ -140,14 +212,19 @@ class SnapshotFolder:
         except OSError as e:
             raise _damaged(id, manifests.NAME, f"cannot be read: {e.strerror}") from e
         manifest = manifests.decode(data, id)
-        self._check_sizes(manifest, folder)
-        return manifest, folder
+        return manifest, folder, self._packed.is_packed(manifest, set(self._sizes(id, folder)))
+
+    def _sizes(self, id: SnapshotId, folder: Path) -> dict[str, int]:
+        try:
+            return self._disk.sizes(folder)
+        except OSError as e:
+            raise _damaged(id, str(e.filename or folder.name), e.strerror or "cannot be read") from e
+
+    def _is_unpacked(self, id: SnapshotId) -> bool:
+        return self._packed.has_working_copy(id) or bool(large_files(self._folder(id), self._packed_bytes, self._disk))
 
     def _check_sizes(self, manifest: Manifest, folder: Path) -> None:
-        try:
-            sizes = self._disk.sizes(folder)
-        except OSError as e:
-            raise _damaged(manifest.snapshot, str(e.filename or folder.name), e.strerror or "cannot be read") from e
+        sizes = self._sizes(manifest.snapshot, folder)
         sizes.pop(manifests.NAME, None)
         for name, (size, _) in manifest.files.items():
             found = sizes.pop(name, None)
@@ -173,15 +250,25 @@ class SnapshotFolder:
 
         await _all(executor, [functools.partial(check, name) for name, (size, _) in manifest.files.items() if which(size)])
 
-    def _delete(self, folder: Path) -> None:
+    def _delete(self, folder: Path) -> str | None:
+        """The machine in whose pack there may now be pages that nobody needs."""
+        id, machine = SnapshotId(folder.name), self._machine_of(folder)
         gone = self.root / f"{GONE}{folder.name}-{secrets.token_hex(4)}"
         try:
             folder.rename(gone)  # first the name: half a snapshot must never be found under it
         except FileNotFoundError:
-            return
+            return None
         except OSError as e:
             raise EverforgeError(f"snapshot {folder.name} could not be deleted: {e.strerror}") from e
         self._remove(gone)
+        return machine if self._packed.forget(id, machine) else None
+
+    def _machine_of(self, folder: Path) -> str | None:
+        """None when it cannot be known: then the sweep at the next start finds what is left of it in a pack."""
+        try:
+            return manifests.decode(self._disk.read_file(folder / manifests.NAME, manifests.SIZE_MAX), SnapshotId(folder.name)).machine
+        except (OSError, SnapshotDamaged):
+            return None
 
     def _remove(self, folder: Path) -> None:
         try:
@@ -200,6 +287,8 @@ class SnapshotFolder:
             elif SNAPSHOT_ID.fullmatch(folder.name) and folder.name not in keep:
                 self._delete(folder)
                 removed += 1
+        if partials_too:
+            self._packed.sweep()
         return removed
 
     def _folder(self, id: SnapshotId) -> Path:
@@ -211,11 +300,24 @@ class SnapshotFolder:
         if partial.parent != self.root or not partial.name.startswith(PARTIAL):
             raise ValueError(f"{partial} is not a partial folder of {self.root}")
 
+    def _lock(self, id: SnapshotId) -> asyncio.Lock:
+        return self._locks.setdefault(id, asyncio.Lock())
+
     async def _run(self, work: Callable[..., T], *args: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._quick, work, *args)
 
     async def _run_long(self, work: Callable[..., T], *args: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._bulk, work, *args)
+
+
+async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """When cancelled it first comes to its end, since its threads would."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
 
 
 async def _all(executor: Executor, works: Sequence[Callable[[], T]]) -> list[T]:
