@@ -99,6 +99,9 @@ class Disk:
             written = os.pwrite(descriptor, view, offset)
             view, offset = view[written:], offset + written
 
+    def truncate(self, descriptor: int, size: int) -> None:
+        os.ftruncate(descriptor, size)
+
     def punch(self, descriptor: int, offset: int, count: int) -> None:
         """Give the space back; the size stays. Where the file system cannot, nothing happens."""
         if _libc.fallocate(descriptor, PUNCH_HOLE_KEEP_SIZE, ctypes.c_longlong(offset), ctypes.c_longlong(count)):

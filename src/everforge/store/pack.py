@@ -11,7 +11,7 @@ slots, and only slots that no index names.
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import fcntl
 import functools
 import hashlib
@@ -40,6 +40,7 @@ LOOKUP_PAGES_MAX = 2_000_000  # found by content; about 300 MB of memory. Beyond
 LOCK_SECONDS = 30.0  # only the end of a packer whose server was killed is ever waited for
 LOCK_PAUSE_SECONDS = 0.02
 ZEROS = bytes(PAGE_BYTES)
+CANNOT_LINK = frozenset({errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP, errno.EXDEV, errno.ENOENT})
 _MACHINE = re.compile(r"[a-z0-9]{1,64}")
 
 
@@ -104,16 +105,17 @@ class Pack:
 
     # --- pages in ------------------------------------------------------------------------------------------------------------------------
 
-    def use_base(self, template: Path, digest: str) -> None:
-        """A file whose pages count as kept. Where it cannot be linked, the pack does without."""
+    def use_base(self, file: Path, digest: str) -> None:
+        """A file whose pages count as kept. Where it cannot have one more name, the pack does without."""
         link = self._folder / f"{BASE_PREFIX}{digest}"
-        with contextlib.suppress(FileExistsError):
-            try:
-                self._disk.link(template, link)
-            except FileExistsError:
+        try:
+            self._disk.link(file, link)
+        except FileExistsError:
+            pass  # linked for an earlier snapshot
+        except OSError as e:
+            if e.errno not in CANNOT_LINK:
                 raise
-            except OSError:
-                return
+            return
         self.base = Base(link, self._disk)
 
     def place(self, page: bytes) -> tuple[int, int]:
@@ -171,7 +173,7 @@ class Pack:
 
     def _free_slots(self) -> None:
         end = self._used.rfind(1) + 1
-        os.ftruncate(self._pages, end * PAGE_BYTES)
+        self._disk.truncate(self._pages, end * PAGE_BYTES)
         del self._used[end:], self._digests[end * DIGEST_BYTES :]
         slot = self._used.find(0)
         while slot >= 0:
@@ -219,7 +221,7 @@ class Pack:
         descriptor = self._disk.open_file(self._folder / DIGESTS, write=True)
         try:
             self._disk.write_at(descriptor, bytes(self._digests), 0)
-            os.ftruncate(descriptor, len(self._digests))
+            self._disk.truncate(descriptor, len(self._digests))
         finally:
             os.close(descriptor)
 

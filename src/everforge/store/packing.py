@@ -93,10 +93,12 @@ def _pack(job: Job, snapshot: SnapshotId, files: dict[str, int], pack: Pack, dis
 
 def _use_base(folder: Path, id: SnapshotId, name: str, pack: Pack, disk: Disk) -> None:
     """The same file of the template, when there is one."""
-    with contextlib.suppress(OSError, EverforgeError):
+    try:
         manifest = manifests.decode(disk.read_file(folder / manifests.NAME, manifests.SIZE_MAX), id)
-        if manifest.machine is None and name in manifest.files:
-            pack.use_base(folder / name, manifest.files[name][1])
+    except (OSError, EverforgeError):
+        return
+    if manifest.machine is None and name in manifest.files:
+        pack.use_base(folder / name, manifest.files[name][1])
 
 
 def _place_all(descriptor: int, size: int, pack: Pack, disk: Disk) -> Runs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,13 +10,15 @@ from pathlib import Path
 from everforge.wire.errors import SnapshotDamaged
 from everforge.wire.ids import SnapshotId
 
-from .disk import CHUNK_BYTES, Disk
+from .disk import CHUNK_BYTES, FULL, Disk
 from .pack import PAGES, read_index
 from .packindex import BASE, PACK, PAGE_BYTES, ZERO, Runs
 
+PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, *FULL})  # says nothing about the file that could not be opened
+
 
 class Unpacking:
-    """Of one snapshot. Raises SnapshotDamaged where its packed form cannot be read, OSError where the files cannot be written."""
+    """Of one snapshot. Raises SnapshotDamaged where its packed form cannot be read, OSError where the files cannot be written now."""
 
     def __init__(self, pack: Path, snapshot: SnapshotId, disk: Disk) -> None:
         self._snapshot = snapshot
@@ -27,6 +30,8 @@ class Unpacking:
                 if self._index.base is not None:
                     self._sources[BASE] = self._open(pack / self._index.base, opened)
             except OSError as e:
+                if e.errno in PASSING:
+                    raise
                 raise self._damaged(f"cannot be read: {e.strerror} ({Path(str(e.filename)).name})") from e
             self._opened = opened.pop_all()
 
@@ -45,7 +50,7 @@ class Unpacking:
         for name, (size, runs) in self._index.files.items():
             target = self._disk.open_file(into / name, write=True)
             try:
-                os.ftruncate(target, size)
+                self._disk.truncate(target, size)
                 self._copy(runs, target, size)
             finally:
                 os.close(target)
