@@ -69,14 +69,13 @@ async def test_packed_points_are_dropped_as_others_are(house: House) -> None:
     name = (await house.machines.create(NewMachine(history="each"))).record.name
     for i in range(10):
         await house.machines.run(name, f"x = {i}")
-    others = await until_packed(house, name, 4)
-    head, _ = await points(house, name)
     pack = f".pack-{(await house.machines.get(name)).record.id}"
 
-    async def only_those() -> bool:
-        return house.folders() == {str(head), template(house), pack, *others}
+    async def only_the_last_are_there() -> bool:
+        head, others = await points(house, name)
+        return len(others) == 4 and packed(house) == set(others) and house.folders() == {str(head), template(house), pack, *others}
 
-    await until(only_those)
+    await until(only_the_last_are_there)
 
 
 async def test_what_forks_begin_with_is_packed_when_they_have_all_gone_on(house: House) -> None:
