@@ -14,14 +14,12 @@ from __future__ import annotations
 import errno
 import fcntl
 import functools
-import hashlib
 import os
 import re
 import time
 from array import array
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
@@ -30,13 +28,12 @@ from everforge.wire.ids import SNAPSHOT_ID, SnapshotId
 
 from . import packindex
 from .disk import Disk
+from .packbase import DIGEST_BYTES, LOOKUP_PAGES_MAX, Base, WrittenOnce, digest_of
 from .packindex import BASE, PACK, PAGE_BYTES, ZERO, Index
 
 PREFIX = ".pack-"
 PAGES, DIGESTS, BASE_PREFIX, NEW = "pages", "digests", "base-", ".new-"
-DIGEST_BYTES = 16
 FREE = bytes(DIGEST_BYTES)  # as the digest of a slot: empty, and its space given back
-LOOKUP_PAGES_MAX = 2_000_000  # found by content; about 300 MB of memory. Beyond it pages are kept twice rather than looked for
 LOCK_SECONDS = 30.0  # only the end of a packer whose server was killed is ever waited for
 LOCK_PAUSE_SECONDS = 0.02
 ZEROS = bytes(PAGE_BYTES)
@@ -122,7 +119,7 @@ class Pack:
         """Where this page lies, put there now if it does not lie anywhere yet."""
         if page == ZEROS:
             return ZERO, 0
-        digest = _digest(page)
+        digest = digest_of(page)
         if self.base is not None and (number := self.base.find(digest, page)) is not None:
             return BASE, number
         slot = self._slots.get(digest)
@@ -193,7 +190,7 @@ class Pack:
         used, intact = bytearray(os.fstat(self._pages).st_size // PAGE_BYTES), True
         for id in indexes(self._folder):
             try:
-                base, taken = _summary(_File.at(self._folder / id))
+                base, taken = _summary(self._folder / id, WrittenOnce.at(self._folder / id))
             except FileNotFoundError:
                 continue  # its snapshot was deleted just now
             except (OSError, SnapshotDamaged):
@@ -226,58 +223,10 @@ class Pack:
             os.close(descriptor)
 
 
-class Base:
-    def __init__(self, path: Path, disk: Disk) -> None:
-        self._disk = disk
-        self._descriptor = disk.open_file(path)
-        self._known = _digests_of(_File.at(path))
-        self.name = path.name
-
-    def read(self, first_page: int, size: int) -> bytes:
-        return self._disk.read_at(self._descriptor, size, first_page * PAGE_BYTES)
-
-    def find(self, digest: bytes, page: bytes) -> int | None:
-        number = self._known.get(digest)
-        return number if number is not None and self.read(number, PAGE_BYTES) == page else None
-
-    def close(self) -> None:
-        os.close(self._descriptor)
-
-
-def _digest(page: bytes) -> bytes:
-    """Cryptographic, since a guest chooses its pages: it must not be able to make us compare many that only seem alike."""
-    return hashlib.blake2b(page, digest_size=DIGEST_BYTES).digest()
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """One that does not change once it is written; the same under every name that it has."""
-
-    path: Path = field(compare=False)
-    device: int
-    inode: int
-    changed_ns: int
-    size: int
-
-    @classmethod
-    def at(cls, path: Path) -> _File:
-        status = path.stat(follow_symlinks=False)
-        return cls(path, status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
-
-
-@functools.lru_cache(maxsize=2)
-def _digests_of(base: _File) -> dict[bytes, int]:
-    known: dict[bytes, int] = {}
-    with open(base.path, "rb") as file:
-        while (page := file.read(PAGE_BYTES)) and len(known) < LOOKUP_PAGES_MAX:
-            known.setdefault(_digest(page), file.tell() // PAGE_BYTES - 1)
-    return known
-
-
 @functools.lru_cache(maxsize=256)
-def _summary(index: _File) -> tuple[str | None, array[int]]:
+def _summary(path: Path, _written: WrittenOnce) -> tuple[str | None, array[int]]:
     """An index's base, and the slots that it names: flat pairs of (first, how many)."""
-    found = read_index(index.path.parent, SnapshotId(index.path.name), Disk())
+    found = read_index(path.parent, SnapshotId(path.name), Disk())
     taken = array("I")
     for _, runs in found.files.values():
         for source, first, count in runs:

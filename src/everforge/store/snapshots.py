@@ -11,12 +11,12 @@ import functools
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from everforge.wire.errors import EverforgeError, SnapshotDamaged, SnapshotNotFound
@@ -24,10 +24,12 @@ from everforge.wire.ids import SNAPSHOT_ID, SnapshotId
 
 from . import manifests
 from .base import Manifest
+from .checks import check_hash, check_sizes, damaged, sizes_in
 from .disk import Disk, not_saved
 from .packed import PackedSnapshots
 from .packer import Packer, PackerProcess
 from .packing import Job, large_files
+from .threads import all_of, to_its_end
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -58,6 +60,7 @@ class SnapshotFolder:
         self._packed = PackedSnapshots(root, self._disk, PARTIAL)
         self._locks: WeakValueDictionary[SnapshotId, asyncio.Lock] = WeakValueDictionary()  # opened, packed or deleted, one at a time
         self._held: Counter[SnapshotId] = Counter()
+        self._packing: dict[SnapshotId, asyncio.Future[bool]] = {}
         self._to_collect: set[str] = set()  # machines in whose packs there are pages that nobody needs
         self._collecting: asyncio.Task[None] | None = None
         # A wake must not stand behind four machines that are just being saved: what takes long has threads of its own.
@@ -78,7 +81,7 @@ class SnapshotFolder:
     async def finish(self, partial: Path, manifest: Manifest) -> Manifest:
         """After an error the partial folder is gone, and nothing else has changed. When cancelled it first comes to its end, one or the other."""
         self._check_partial(partial)
-        return await _to_its_end(self._finish(partial, manifest))
+        return await to_its_end(self._finish(partial, manifest))
 
     async def abandon(self, partial: Path) -> None:
         """Twice is fine."""
@@ -86,14 +89,14 @@ class SnapshotFolder:
         await self._run_long(self._remove, partial)
 
     async def open(self, id: SnapshotId) -> tuple[Manifest, Path]:
-        return await _to_its_end(self._open(id))
+        return await to_its_end(self._open(id))
 
     async def _open(self, id: SnapshotId) -> tuple[Manifest, Path]:
         async with self._lock(id):
-            manifest, folder, packed = await self._run(self._look, id)
+            manifest, folder, packed = await self._run(self._open_whole, id)
             if packed:
                 folder = await self._run_long(self._packed.working_copy, manifest)
-            await self._run(self._check_sizes, manifest, folder)
+                await self._run(check_sizes, manifest, folder, self._disk)
             return manifest, folder
 
     async def verify_small(self, manifest: Manifest, folder: Path) -> None:
@@ -105,6 +108,7 @@ class SnapshotFolder:
     @contextmanager
     def hold(self, id: SnapshotId) -> Generator[None]:
         self._held[id] += 1
+        self._stop_packing(id)
         try:
             yield
         finally:
@@ -123,15 +127,32 @@ class SnapshotFolder:
                 manifest, folder, _ = await self._run(self._look, id)
             except EverforgeError:
                 return  # it was deleted meanwhile, or is damaged: then nothing more is to be done to it
-            await _to_its_end(self._run_long(self._packed.drop_working_copy, id))
+            await to_its_end(self._run_long(self._packed.drop_working_copy, id))
             if manifest.machine is not None and await self._run(large_files, folder, self._packed_bytes, self._disk):
                 job = Job(root=str(self.root), machine=manifest.machine, snapshot=id, base=base, bytes_min=self._packed_bytes)
-                await self._packer.do(job)
+                await self._do_unless_stopped(id, job)
+
+    async def _do_unless_stopped(self, id: SnapshotId, job: Job) -> None:
+        doing = self._packing[id] = asyncio.ensure_future(self._packer.do(job))
+        try:
+            await asyncio.wait([doing])
+        finally:
+            del self._packing[id]
+            doing.cancel()
+            await asyncio.wait([doing])
+        if not doing.cancelled():
+            doing.result()
+
+    def _stop_packing(self, id: SnapshotId) -> None:
+        """Somebody wants it now. Wherever its packing is, it can end there."""
+        if doing := self._packing.get(id):
+            doing.cancel()
 
     async def delete(self, id: SnapshotId) -> None:
         """One that is not there is fine: it is as asked."""
         self._folder(id)
-        await _to_its_end(self._delete_one(id))
+        self._stop_packing(id)
+        await to_its_end(self._delete_one(id))
 
     async def _delete_one(self, id: SnapshotId) -> None:
         async with self._lock(id):
@@ -167,9 +188,9 @@ class SnapshotFolder:
                     raise SnapshotDamaged(f"the engine saved a file named {name!r}, which a snapshot cannot hold", file=name)
             paths = [partial / name for name in sizes]
             # Both at once: hashing takes a processor, syncing takes the disk.
-            syncing = asyncio.ensure_future(_all(self._bulk, [functools.partial(self._disk.sync, path) for path in paths]))
+            syncing = asyncio.ensure_future(all_of(self._bulk, [functools.partial(self._disk.sync, path) for path in paths]))
             try:
-                hashed = await _all(self._bulk, [functools.partial(self._disk.hash_file, path) for path in paths])
+                hashed = await all_of(self._bulk, [functools.partial(self._disk.hash_file, path) for path in paths])
             finally:
                 await asyncio.wait([syncing])
             syncing.result()
@@ -200,6 +221,12 @@ class SnapshotFolder:
         self._disk.rename(partial, final)
         self._disk.sync(self.root)
 
+    def _open_whole(self, id: SnapshotId) -> tuple[Manifest, Path, bool]:
+        manifest, folder, packed = self._look(id)
+        if not packed:
+            check_sizes(manifest, folder, self._disk)
+        return manifest, folder, packed
+
     def _look(self, id: SnapshotId) -> tuple[Manifest, Path, bool]:
         """Manifest, folder, and whether some of its files lie in a pack."""
         folder = self._folder(id)
@@ -207,48 +234,20 @@ class SnapshotFolder:
             data = self._disk.read_file(folder / manifests.NAME, manifests.SIZE_MAX)
         except FileNotFoundError as e:
             if folder.is_dir():
-                raise _damaged(id, manifests.NAME, "is missing") from e
+                raise damaged(id, manifests.NAME, "is missing") from e
             raise SnapshotNotFound(f"there is no snapshot {id}", snapshot=id) from e
         except OSError as e:
-            raise _damaged(id, manifests.NAME, f"cannot be read: {e.strerror}") from e
+            raise damaged(id, manifests.NAME, f"cannot be read: {e.strerror}") from e
         manifest = manifests.decode(data, id)
-        return manifest, folder, self._packed.is_packed(manifest, set(self._sizes(id, folder)))
-
-    def _sizes(self, id: SnapshotId, folder: Path) -> dict[str, int]:
-        try:
-            return self._disk.sizes(folder)
-        except OSError as e:
-            raise _damaged(id, str(e.filename or folder.name), e.strerror or "cannot be read") from e
+        packed = self._packed.is_packed(manifest, set(sizes_in(id, folder, self._disk)))
+        return manifest, folder, packed
 
     def _is_unpacked(self, id: SnapshotId) -> bool:
         return self._packed.has_working_copy(id) or bool(large_files(self._folder(id), self._packed_bytes, self._disk))
 
-    def _check_sizes(self, manifest: Manifest, folder: Path) -> None:
-        sizes = self._sizes(manifest.snapshot, folder)
-        sizes.pop(manifests.NAME, None)
-        for name, (size, _) in manifest.files.items():
-            found = sizes.pop(name, None)
-            if found is None:
-                raise _damaged(manifest.snapshot, name, "is missing")
-            if found != size:
-                raise _damaged(manifest.snapshot, name, f"is {'truncated' if found < size else 'too long'}: {found} bytes instead of {size}")
-        if sizes:
-            raise _damaged(manifest.snapshot, min(sizes), "does not belong to it")
-
     async def _verify(self, manifest: Manifest, folder: Path, executor: Executor, which: Callable[[int], bool]) -> None:
-        def check(name: str) -> None:
-            size, digest = manifest.files[name]
-            try:
-                found = self._disk.hash_file(folder / name)
-            except FileNotFoundError as e:
-                raise _damaged(manifest.snapshot, name, "is missing") from e
-            except OSError as e:
-                raise _damaged(manifest.snapshot, name, f"cannot be read: {e.strerror}") from e
-            if found != (size, digest):
-                what = "has changed: its hash is another" if found[0] == size else f"has {found[0]} bytes instead of {size}"
-                raise _damaged(manifest.snapshot, name, what)
-
-        await _all(executor, [functools.partial(check, name) for name, (size, _) in manifest.files.items() if which(size)])
+        names = [name for name, (size, _) in manifest.files.items() if which(size)]
+        await all_of(executor, [functools.partial(check_hash, manifest, folder, name, self._disk) for name in names])
 
     def _delete(self, folder: Path) -> str | None:
         """The machine in whose pack there may now be pages that nobody needs."""
@@ -308,29 +307,3 @@ class SnapshotFolder:
 
     async def _run_long(self, work: Callable[..., T], *args: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._bulk, work, *args)
-
-
-async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """When cancelled it first comes to its end, since its threads would."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
-
-
-async def _all(executor: Executor, works: Sequence[Callable[[], T]]) -> list[T]:
-    """Beside each other. All have ended when this returns or raises, so that nobody still reads what is then removed."""
-    loop = asyncio.get_running_loop()
-    results = await asyncio.gather(*(loop.run_in_executor(executor, work) for work in works), return_exceptions=True)
-    done: list[T] = []
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-        done.append(result)
-    return done
-
-
-def _damaged(id: SnapshotId, file: str, what: str) -> SnapshotDamaged:
-    return SnapshotDamaged(f"snapshot {id}: {file} {what}", snapshot=id, file=file)

@@ -19,6 +19,7 @@ from everforge.store.base import Manifest
 from everforge.store.disk import Disk
 from everforge.store.packing import Job
 from everforge.store.snapshots import SnapshotFolder
+from everforge.store.threads import to_its_end
 from everforge.wire.errors import DiskFull, EverforgeError, SnapshotDamaged, WakeFailed
 from everforge.wire.ids import MachineId, SnapshotId, new_snapshot_id
 
@@ -38,7 +39,7 @@ class InThread:
 
     async def do(self, job: Job) -> bool:
         try:
-            await asyncio.to_thread(packing.run, job, self.disk)
+            await to_its_end(asyncio.to_thread(packing.run, job, self.disk))
         except OSError:
             return False
         if job.snapshot is None:
