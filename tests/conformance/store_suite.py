@@ -446,6 +446,7 @@ class StoreSuite:
         used = {s: await store.snapshot_in_use(s) for s in (shared, head, own.snapshot, new_snapshot_id())}
         assert [used[s] for s in (shared, head, own.snapshot)] == [True, True, False]
         assert list(used.values())[3] is False
+        assert [await store.is_head(s) for s in (head, own.snapshot, new_snapshot_id())] == [True, False, False]
 
     async def test_the_first_boot_is_clean(self, store: Store) -> None:
         assert not await store.unclean_boot()

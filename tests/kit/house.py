@@ -19,7 +19,7 @@ from everforge.machines.settings import MachineSettings
 from everforge.machines.steps import Steps
 from everforge.store.base import MachineQuery, Snapshots, Store
 from everforge.store.memory import MemoryStore
-from everforge.store.snapshots import SnapshotFolder
+from everforge.store.snapshots import PACKED_BYTES, SnapshotFolder
 
 QUICK = MachineSettings(
     idle_seconds=60.0,
@@ -102,12 +102,13 @@ def _mortal(value: Any, life: Life) -> Any:
 class House:
     """The computer (fake host, store, folder) and the server that runs on it now."""
 
-    def __init__(self, settings: MachineSettings = QUICK, store: Store | None = None) -> None:
+    def __init__(self, settings: MachineSettings = QUICK, store: Store | None = None, *, packed_bytes: int = PACKED_BYTES) -> None:
         self.settings = settings
         self.host = FakeHost()
         self.folder = Path(tempfile.mkdtemp(prefix="everforge-house-"))
         self.store: Store = store or MemoryStore()
-        self.snapshots = SnapshotFolder(self.folder)
+        self._packed_bytes = packed_bytes  # what the fake engine saves is small: as a rule nothing of it is packed
+        self.snapshots = SnapshotFolder(self.folder, packed_bytes=packed_bytes)
         self.life = Life()
         self._keepers: list[Keeper] = []  # those that failed have left the server's own list
         self.machines = self._new(self.life)
@@ -133,7 +134,7 @@ class House:
 
     async def start(self, kill_at: tuple[str, int] | None = None) -> Machines:
         self.life = Life(kill_at)
-        self.snapshots = SnapshotFolder(self.folder)
+        self.snapshots = SnapshotFolder(self.folder, packed_bytes=self._packed_bytes)
         self.machines = self._new(self.life)
         await self.machines.start()
         return self.machines
@@ -144,6 +145,7 @@ class House:
         for keeper in self._keepers:
             await _bury(keeper)
         self._keepers.clear()
+        await self.machines.archive.close()
         await self.snapshots.close()  # its threads may still be writing
 
     async def restart(self) -> Machines:

@@ -10,7 +10,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from everforge.wire.events import Ended, Position
 from everforge.wire.ids import SnapshotId, new_snapshot_id
 from everforge.wire.messages import PROTOCOL, Hello
 
+from .archive import Archive
 from .dossier import Dossier
 from .guestline import GuestLine
 from .incarnation import Incarnation
@@ -35,7 +36,14 @@ ENTROPY_BYTES = 32
 
 class Housing:
     def __init__(
-        self, dossier: Dossier, engine: Engine, snapshots: Snapshots, images: KnownImages, templates: Templates, settings: MachineSettings
+        self,
+        dossier: Dossier,
+        engine: Engine,
+        snapshots: Snapshots,
+        images: KnownImages,
+        templates: Templates,
+        archive: Archive,
+        settings: MachineSettings,
     ) -> None:
         self.dossier = dossier
         self.incarnation: Incarnation | None = None
@@ -45,6 +53,7 @@ class Housing:
         self._snapshots = snapshots
         self._images = images
         self._templates = templates
+        self._archive = archive
         self._settings = settings
 
     # --- in ----------------------------------------------------------------------------------------------------------------------------
@@ -61,7 +70,13 @@ class Housing:
         record = self.dossier.record
         if record.head is None:
             raise SnapshotNotFound(f"machine {record.name} has no snapshot to start from")
-        manifest, folder, point = await self._open(record.head)
+        with self.hold(record.head):
+            await self._bring_up(arrow, record.head)
+        self._archive.consider(record.id)
+
+    async def _bring_up(self, arrow: Arrow, head: SnapshotId) -> None:
+        record = self.dossier.record
+        manifest, folder, point = await self._open(head)
         image = (await self._images.find(record.image)).image
         limits = Limits(memory_mb=record.memory_mb, cpus=record.cpus, processes=record.processes, disk_mb=record.disk_mb)
         checking = asyncio.create_task(self._snapshots.verify_large(manifest, folder))
@@ -84,7 +99,7 @@ class Housing:
             await incarnation.set_up(dict(record.env) if manifest.machine is None else {}, self.guest_limits())
             await incarnation.go(secrets.token_hex(ENTROPY_BYTES) if fresh else None)
             self.effects = manifest.instruction
-            await self.dossier.write(arrow, set={"failed_wakes": 0, "error": None, "last_used_at": time.time()}, detail={"snapshot": record.head})
+            await self.dossier.write(arrow, set={"failed_wakes": 0, "error": None, "last_used_at": time.time()}, detail={"snapshot": head})
         except asyncio.CancelledError:
             # As a crash here would be: what is claimed is left as it is, for recovery or for a delete; the rest goes.
             checking.cancel()
@@ -108,6 +123,10 @@ class Housing:
         elif sandbox is not None:
             sandbox.link.close()
             await sandbox.destroy()
+
+    def hold(self, snapshot: SnapshotId) -> AbstractContextManager[None]:
+        """What is about to be restored is not packed under our hands."""
+        return self._snapshots.hold(snapshot)
 
     async def check(self, snapshot: SnapshotId) -> None:
         """Everything that can be known of a snapshot without restoring it. Raises SnapshotNotFound, SnapshotDamaged, SnapshotForeign."""
@@ -199,6 +218,7 @@ class Housing:
             fields |= _used()
             ended = await incarnation.commit_end(ended if error is None else _not_durable(ended, error), **write)
         await self._remove(drop)
+        self._archive.consider(self.dossier.record.id)
         return ended
 
     # --- out -----------------------------------------------------------------------------------------------------------------------------
@@ -228,6 +248,7 @@ class Housing:
             )
         await self.leave()  # only now: the replacement is durable and recorded
         await self._remove(drop)
+        self._archive.consider(self.dossier.record.id)
         return True
 
     async def _stay(self, incarnation: Incarnation, partial: Path) -> bool:

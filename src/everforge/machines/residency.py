@@ -166,8 +166,11 @@ class Residency:
 
     async def roll_back(self, target: Target) -> tuple[PointRecord, SnapshotId | None]:
         """To a kept point; the state before is itself kept as one, where there was any. Refused with nothing changed when either is not sound."""
-        record = self.dossier.record
-        point = find(await self.dossier.store.points(record.id), target)
+        point = find(await self.dossier.store.points(self.dossier.record.id), target)
+        with self.housing.hold(point.snapshot):  # between the check and the restore, too
+            return point, await self._go_back(point)
+
+    async def _go_back(self, point: PointRecord) -> SnapshotId | None:
         await self.housing.check(point.snapshot)
         undo = await self._keep_state("before_rollback", point.snapshot)
         if self.now is not Residence.AWAKE:
@@ -176,7 +179,7 @@ class Residency:
             await self._leave_for(Arrow.ROLLBACK_STARTED, point, {"undo": undo})
         await self._cancel_waiting("the machine was rolled back")
         await self._raise_up()
-        return point, undo
+        return undo
 
     async def reset(self, template: PointRecord) -> SnapshotId | None:
         """To a fresh start from the template; what was before is kept as a point."""

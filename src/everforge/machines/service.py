@@ -19,6 +19,7 @@ from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId, ma
 from . import deletion, forks, marks, recover, requests
 from .admission import Admission
 from .agenda import Agenda
+from .archive import Archive
 from .dossier import Dossier
 from .housing import Housing
 from .keeper import Keeper
@@ -73,6 +74,7 @@ class Machines:
         self.images = KnownImages(images)
         self.settings = settings
         self.templates = Templates(engine, snapshots)
+        self.archive = Archive(store, snapshots, self.templates)
         self.readers = TapeReaders(store, settings.tape_recent_events)
         self.steps = steps or Steps()
         self.keepers = Keepers()
@@ -108,6 +110,7 @@ class Machines:
             await asyncio.wait(self._tasks)
         keepers = self.keepers.all()
         await asyncio.gather(*(k.stop() for k in keepers))
+        await self.archive.close()
         for keeper in keepers:
             keeper.give_up()
 
@@ -342,7 +345,7 @@ class Machines:
     def adopt(self, record: MachineRecord) -> Keeper:
         """A keeper for a record. It is added to the others, where callers find it, when what was accepted earlier stands on its agenda."""
         dossier = Dossier(record, self.store, self.readers, self.steps)
-        housing = Housing(dossier, self.engine, self.snapshots, self.images, self.templates, self.settings)
+        housing = Housing(dossier, self.engine, self.snapshots, self.images, self.templates, self.archive, self.settings)
         agenda = Agenda(self.settings.queue_max)
         residency = Residency(dossier, housing, agenda, self.admission, self.settings)
         keeper = Keeper(dossier, residency, agenda, self.settings)

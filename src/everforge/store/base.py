@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -168,6 +169,10 @@ class Store(Protocol):
         """Does the head or a point of any machine name it, deleted ones aside?"""
         ...
 
+    async def is_head(self, snapshot: SnapshotId) -> bool:
+        """Does the head of any machine name it, deleted ones aside?"""
+        ...
+
     async def purge(self, machine: MachineId) -> None:
         """Forget a deleted machine's row and tape; what a living fork still refers to stays until that one goes. Raises WrongState if it lives."""
         ...
@@ -218,7 +223,26 @@ class Snapshots(Protocol):
     async def abandon(self, partial: Path) -> None: ...
 
     async def open(self, id: SnapshotId) -> tuple[Manifest, Path]:
-        """Manifest and folder, the manifest itself checked, file names and sizes too. Raises SnapshotNotFound, SnapshotDamaged."""
+        """Manifest and folder, the manifest itself checked, file names and sizes too. Raises SnapshotNotFound, SnapshotDamaged; and, where it had
+        to be unpacked first, DiskFull and WakeFailed.
+
+        The folder is there for as long as the snapshot is held.
+        """
+        ...
+
+    def hold(self, id: SnapshotId) -> AbstractContextManager[None]:
+        """While it is held, it is not packed."""
+        ...
+
+    async def unpacked(self, ids: Sequence[SnapshotId]) -> Sequence[SnapshotId]:
+        """Those of them that take more room than they must."""
+        ...
+
+    async def pack(self, id: SnapshotId, base: SnapshotId | None) -> None:
+        """Keep only what neither `base`, a template, nor another packed snapshot of the machine holds. It can be opened as before, more slowly.
+
+        One that is held, or cannot be packed, stays as it is.
+        """
         ...
 
     async def verify_small(self, manifest: Manifest, folder: Path) -> None:

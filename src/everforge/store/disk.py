@@ -5,6 +5,7 @@ All of it blocks; call it from a thread.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import shutil
@@ -17,6 +18,7 @@ from everforge.wire.errors import DiskFull, SaveFailed
 
 CHUNK_BYTES = 4 * 1024 * 1024  # a thread waits for the interpreter's lock after each: few and large
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+PUNCH_HOLE_KEEP_SIZE = 0x01 | 0x02  # of fallocate(2), which Python does not have with its modes
 
 
 class NotRegular(OSError):
@@ -49,6 +51,16 @@ class Disk:
             raise FileExistsError(errno.EEXIST, "there is one already", str(new))
         old.rename(new)
 
+    def replace(self, old: Path, new: Path) -> None:
+        old.replace(new)
+
+    def link(self, old: Path, new: Path) -> None:
+        os.link(old, new, follow_symlinks=False)
+
+    def remove_file(self, path: Path) -> None:
+        """One that is not there is fine."""
+        path.unlink(missing_ok=True)
+
     def remove_tree(self, folder: Path) -> None:
         shutil.rmtree(folder)
 
@@ -70,6 +82,33 @@ class Disk:
             raise OSError(errno.EFBIG, f"larger than {size_max} bytes", str(path))
         return data
 
+    def open_file(self, path: Path, *, write: bool = False) -> int:
+        """A plain file, made now if it is to be written and is not there. The caller closes the descriptor."""
+        return _open_regular(path, os.O_RDWR | os.O_CREAT if write else os.O_RDONLY)
+
+    def read_at(self, descriptor: int, count: int, offset: int) -> bytes:
+        """Fewer only at the end of the file."""
+        data = os.pread(descriptor, count, offset)
+        while len(data) < count and (more := os.pread(descriptor, count - len(data), offset + len(data))):
+            data += more
+        return data
+
+    def write_at(self, descriptor: int, data: bytes, offset: int) -> None:
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(descriptor, view, offset)
+            view, offset = view[written:], offset + written
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        os.ftruncate(descriptor, size)
+
+    def punch(self, descriptor: int, offset: int, count: int) -> None:
+        """Give the space back; the size stays. Where the file system cannot, nothing happens."""
+        if _libc.fallocate(descriptor, PUNCH_HOLE_KEEP_SIZE, ctypes.c_longlong(offset), ctypes.c_longlong(count)):
+            error = ctypes.get_errno()
+            if error not in (errno.EOPNOTSUPP, errno.ENOSYS):
+                raise OSError(error, os.strerror(error))
+
     def hash_file(self, path: Path) -> tuple[int, str]:
         """Its size and its XXH3-128: no machine sleeps or wakes before it is known, so it must cost little more than reading."""
         descriptor = _open_regular(path)
@@ -83,9 +122,12 @@ class Disk:
             os.close(descriptor)
 
 
-def _open_regular(path: Path) -> int:
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _open_regular(path: Path, mode: int = os.O_RDONLY) -> int:
     # O_NONBLOCK: a pipe that someone put there must not hold us; on plain files it means nothing.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, mode | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise NotRegular(errno.EINVAL, "not a plain file", path.name)

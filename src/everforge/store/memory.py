@@ -162,6 +162,9 @@ class MemoryStore:
     async def snapshot_in_use(self, snapshot: SnapshotId) -> bool:
         return snapshot in await self.referenced_snapshots()
 
+    async def is_head(self, snapshot: SnapshotId) -> bool:
+        return any(m.record.head == snapshot and m.record.deleted_at is None for m in self._machines.values())
+
     async def purge(self, machine: MachineId) -> None:
         found = self._machines.get(machine)
         if found is None:

@@ -86,6 +86,9 @@ class Queries:
         statements = (self._statements.head_in_use, self._statements.point_in_use)
         return any(connection.execute(statement, {"snapshot": snapshot}).fetchone() for statement in statements)
 
+    def is_head(self, connection: sqlite3.Connection, snapshot: SnapshotId) -> bool:
+        return connection.execute(self._statements.head_in_use, {"snapshot": snapshot}).fetchone() is not None
+
     def _first(self, connection: sqlite3.Connection, machine: MachineId, instruction: int, kind: str) -> Event | None:
         for owner, upto in self._known_lineage(connection, machine):
             wanted = {"machine": owner, "instruction": instruction, "kind": kind, "upto": upto}

@@ -99,6 +99,9 @@ class SqlStore:
     async def snapshot_in_use(self, snapshot: SnapshotId) -> bool:
         return await self._readers.read(lambda c: self._queries.snapshot_in_use(c, snapshot))
 
+    async def is_head(self, snapshot: SnapshotId) -> bool:
+        return await self._readers.read(lambda c: self._queries.is_head(c, snapshot))
+
     async def purge(self, machine: MachineId) -> None:
         await self._write(lambda changes: self._purging.mark(changes, machine))
         await self._remove_marked()
