@@ -19,10 +19,8 @@ async def hold(engine: Gvisor, image: Image, data: Path) -> None:
     folder = data / "snapshots" / "held"
     folder.mkdir(exist_ok=True)
     await sandbox.save(folder)
-    engine.keep_empty(image, LIMITS)
     await engine.keep_ready(image, folder, LIMITS, 1)
-    while engine.ready_count(image, folder, LIMITS) < 1:
-        await asyncio.sleep(0.02)
+    await engine.pools_filled()
     print(sandbox.id, engine.warden_pid, flush=True)
     await asyncio.Event().wait()
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import everforge
-from everforge.engine.base import How, Image, Limits
+from everforge.engine.base import How, Image, Limits, Sandbox
 from everforge.engine.gvisor.pools import PoolSettings
 from everforge.engine.warden import bundle, processes
 from everforge.wire.errors import DiskFull, EverforgeError, InvalidInput, SnapshotDamaged, StartFailed
@@ -50,6 +50,16 @@ async def _hold(ground: GvisorGround, runsc: Path) -> tuple[asyncio.subprocess.P
     assert server.stdout is not None
     id, warden = (await server.stdout.readline()).decode().split()
     return server, id, int(warden)
+
+
+async def _one_waiting(ground: GvisorGround) -> tuple[Sandbox, Path]:
+    """A saved sandbox and its snapshot; and since that was restored once, one empty sandbox waits for the next time."""
+    sandbox, driver = await started(ground)
+    folder = await saved(ground, sandbox, driver)
+    copy, _ = await restored(ground, folder)
+    await copy.destroy()
+    await ground.engine.pools_filled()
+    return sandbox, folder
 
 
 @contextmanager
@@ -190,10 +200,7 @@ class TestPools:
         await ground.close()
 
     async def test_a_snapshot_is_restored_into_a_sandbox_that_waited_with_its_own_limits(self, ground: GvisorGround) -> None:
-        sandbox, driver = await started(ground)
-        folder = await saved(ground, sandbox, driver)
-        ground.engine.keep_empty(ground.image, LIMITS)
-        await until(lambda: ground.engine.empty_count(ground.image, LIMITS) == 1)
+        sandbox, folder = await _one_waiting(ground)
         (waiting,) = set(processes.scan(ground.places.state)) - {sandbox.id}
         limits = Limits(memory_mb=300, cpus=LIMITS.cpus, processes=30, disk_mb=LIMITS.disk_mb)
         copy = await ground.engine.restore(ground.image, folder, limits)
@@ -206,13 +213,38 @@ class TestPools:
         await ground.leaves_nothing()
 
     async def test_a_damaged_snapshot_takes_the_waiting_sandbox_along(self, ground: GvisorGround) -> None:
-        ground.engine.keep_empty(ground.image, LIMITS)
-        await until(lambda: ground.engine.empty_count(ground.image, LIMITS) == 1)
+        sandbox, _ = await _one_waiting(ground)
+        await sandbox.destroy()
         folder = ground.new_folder()
         for name in ("checkpoint.img", "pages.img", "pages_meta.img"):
             (folder / name).write_bytes(b"nothing of ours")
         with pytest.raises(EverforgeError):
             await ground.engine.restore(ground.image, folder, LIMITS)
+        await ground.leaves_nothing()
+
+    async def test_a_sandbox_that_was_kept_ready_for_an_asker_who_gave_up_is_destroyed(self, ground: GvisorGround) -> None:
+        sandbox, driver = await started(ground)
+        folder = await saved(ground, sandbox, driver)
+        await sandbox.destroy()
+        await ground.engine.keep_ready(ground.image, folder, LIMITS, 1)
+        await ground.engine.pools_filled()
+        asking = asyncio.create_task(ground.engine.restore(ground.image, folder, LIMITS))
+        await asyncio.sleep(0)  # it has taken the sandbox, and waits for the warden
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await ground.leaves_nothing()
+        assert not await ground.engine.survivors()
+
+    async def test_nothing_is_restored_in_vain_after_the_warden_was_killed(self, ground: GvisorGround) -> None:
+        sandbox, folder = await _one_waiting(ground)
+        before = set(processes.scan(ground.places.state))
+        os.kill(ground.engine.warden_pid, signal.SIGKILL)
+        assert await sandbox.memory_bytes() > 0  # asked of the new one
+        copy, driver = await restored(ground, folder)
+        assert copy.id not in before
+        await until(lambda: set(processes.scan(ground.places.state)) & before == {sandbox.id})
+        await asyncio.gather(sandbox.destroy(), copy.destroy())
         await ground.leaves_nothing()
 
     async def test_sandboxes_kept_ready_are_handed_out_and_replaced(self, ground: GvisorGround) -> None:
@@ -221,11 +253,11 @@ class TestPools:
         folder = await saved(ground, sandbox, driver)
         await sandbox.destroy()
         await ground.engine.keep_ready(ground.image, folder, LIMITS, 2)
-        await until(lambda: ground.engine.ready_count(ground.image, folder, LIMITS) == 2)
+        await ground.engine.pools_filled()
         assert not await ground.engine.survivors()
         copies = await asyncio.gather(*(restored(ground, folder) for _ in range(3)))
         assert [await driver.value("x") for _, driver in copies] == ["9"] * 3
-        await until(lambda: ground.engine.ready_count(ground.image, folder, LIMITS) == 2)
+        await ground.engine.pools_filled()
         assert len(await ground.engine.survivors()) == 3
         await ground.reopen()
         assert set(await ground.engine.survivors()) == {copy.id for copy, _ in copies}

@@ -45,8 +45,8 @@ def test_version_1_has_one_hierarchy_for_each_controller(one: Path) -> None:
     groups.limit("s1", SIZES)
     below = "everforge/mark/s1"
     assert groups.path("s1") == f"/{below}"
-    assert (one / "memory" / below / "memory.limit_in_bytes").read_text() == str((512 + bundle.SENTRY_MEMORY_MB) << 20)
-    assert (one / "pids" / below / "pids.max").read_text() == "300"
+    assert (one / "memory" / below / "memory.limit_in_bytes").read_text() == str(bundle.memory_bytes(512))
+    assert (one / "pids" / below / "pids.max").read_text() == str(bundle.tasks(100))
     assert (one / "cpu" / below / "cpu.cfs_quota_us").read_text() == "150000"
 
 
@@ -56,9 +56,9 @@ def test_version_2_has_one_folder_for_all(two: Path) -> None:
     groups.limit("s1", SIZES)
     folder = two / "everforge" / "mark" / "s1"
     assert {file.name: file.read_text() for file in folder.iterdir()} == {
-        "memory.max": str((512 + bundle.SENTRY_MEMORY_MB) << 20),
+        "memory.max": str(bundle.memory_bytes(512)),
         "memory.swap.max": "0",
-        "pids.max": "300",
+        "pids.max": str(bundle.tasks(100)),
         "cpu.max": "150000 100000",
     }
 

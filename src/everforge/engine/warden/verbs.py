@@ -115,12 +115,6 @@ class Claim(Sized):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit(Sized):
-    name = "limit"
-    repeatable = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Destroy(OneSandbox):
     name = "destroy"
     repeatable = True
@@ -172,7 +166,7 @@ class Sweep(Verb):
 
 
 VERBS: dict[str, type[Verb]] = {
-    v.name: v for v in (Hello, Start, Create, Restore, Save, Claim, Limit, Destroy, Descriptors, Usage, Adopt, List, Sweep)
+    v.name: v for v in (Hello, Start, Create, Restore, Save, Claim, Destroy, Descriptors, Usage, Adopt, List, Sweep)
 }
 
 
