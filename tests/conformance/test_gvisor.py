@@ -241,7 +241,7 @@ class TestPools:
         before = set(processes.scan(ground.places.state))
         os.kill(ground.engine.warden_pid, signal.SIGKILL)
         assert await sandbox.memory_bytes() > 0  # asked of the new one
-        copy, driver = await restored(ground, folder)
+        copy, _ = await restored(ground, folder)
         assert copy.id not in before
         await until(lambda: set(processes.scan(ground.places.state)) & before == {sandbox.id})
         await asyncio.gather(sandbox.destroy(), copy.destroy())
