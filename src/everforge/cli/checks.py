@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from everforge.engine.gvisor.supply import find, probe_runsc
-from everforge.engine.gvisor.supply.probe import namespace_problem, namespace_remedy
+from everforge.engine.gvisor.supply import find, namespace_problem, namespace_remedy, probe_runsc
 from everforge.folders import cache_folder, data_folder
 from everforge.images.catalogue import Catalogue
 from everforge.progress import Progress

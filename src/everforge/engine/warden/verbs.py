@@ -165,9 +165,7 @@ class Sweep(Verb):
     repeatable = True
 
 
-VERBS: dict[str, type[Verb]] = {
-    v.name: v for v in (Hello, Start, Create, Restore, Save, Claim, Destroy, Descriptors, Usage, Adopt, List, Sweep)
-}
+VERBS: dict[str, type[Verb]] = {v.name: v for v in (Hello, Start, Create, Restore, Save, Claim, Destroy, Descriptors, Usage, Adopt, List, Sweep)}
 
 
 def encode(verb: Verb) -> dict[str, Any]:
