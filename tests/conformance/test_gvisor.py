@@ -72,20 +72,21 @@ def small_disk(folder: Path) -> Generator[Path]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def _probe_as_user(folder: Path, runsc: Path, image: Image) -> list[str]:
-    """A command that an ordinary user can run: interpreter, sources, runsc and image lie where it can reach them."""
+def _give_to_user(folder: Path, runsc: Path, image: Image) -> tuple[list[str], list[str]]:
+    """Both ends of a command that an ordinary user can run: interpreter, sources, runsc and image lie where it can reach them."""
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
     assert python is not None
     subprocess.run([python, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
     (packages,) = (folder / "venv" / "lib").glob("python3*/site-packages")
     shutil.copytree(Path(everforge.__file__).parent, packages / "everforge", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(SERVER, folder / "server.py")
+    for script in (SERVER, SERVER.with_name("guest_driver.py")):
+        shutil.copy(script, folder)
     shutil.copy(runsc, folder / "runsc")
     (folder / "images" / "one").mkdir(parents=True)
     subprocess.run(["cp", "-a", "--reflink=auto", str(image.root), str(folder / "images" / "one" / "root")], check=True)
     become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", str(folder / "venv" / "bin" / "python")]
     data, images = folder / "data", folder / "images"
-    return [*become, str(folder / "server.py"), "probe", *map(str, (data, folder / "runsc", images, images / "one" / "root"))]
+    return [*become, str(folder / SERVER.name)], list(map(str, (data, folder / "runsc", images, images / "one" / "root")))
 
 
 @pytest.fixture
@@ -339,7 +340,7 @@ class TestFaults:
 
 
 class TestWithoutRoot:
-    @pytest.fixture
+    @pytest.fixture(scope="class")
     def user_folder(self) -> Iterator[Path]:
         """Where an ordinary user can reach it: pytest's own folders are closed to others."""
         folder = Path(tempfile.mkdtemp(prefix="everforge-user-", dir="/var/tmp"))
@@ -348,9 +349,25 @@ class TestWithoutRoot:
         yield folder
         shutil.rmtree(folder)
 
-    async def test_an_ordinary_user_can_start_save_and_restore(self, user_folder: Path, runsc: Path, minimal_image: Image) -> None:
-        command = _probe_as_user(user_folder, runsc, minimal_image)
-        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=user_folder)
+    @pytest.fixture(scope="class")
+    def given(self, user_folder: Path, runsc: Path, minimal_image: Image) -> tuple[list[str], list[str]]:
+        return _give_to_user(user_folder, runsc, minimal_image)
+
+    async def _run(self, folder: Path, given: tuple[list[str], list[str]], action: str) -> str:
+        command, places = given
+        process = await asyncio.create_subprocess_exec(
+            *command, action, *places, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=folder
+        )
         out, err = await process.communicate()
-        assert out.decode().startswith("True true "), (out, err)
-        await until(lambda: not (user_folder / "data" / "run").exists())
+        await until(lambda: not (folder / "data" / "run").exists())
+        return out.decode() or err.decode()
+
+    async def test_an_ordinary_user_can_start_save_and_restore(self, user_folder: Path, given: tuple[list[str], list[str]]) -> None:
+        told = await self._run(user_folder, given, "probe")
+        assert told.startswith("True true "), told
+
+    async def test_without_control_groups_a_greedy_sandbox_is_ended_and_its_neighbour_goes_on(
+        self, user_folder: Path, given: tuple[list[str], list[str]]
+    ) -> None:
+        told = await self._run(user_folder, given, "hog")
+        assert told == "out_of_memory over its limit of 64 MB 42\n", told
