@@ -46,8 +46,8 @@ class Sandboxes:
         self._folders = folders
         self._cgroups = cgroups
         self._children = children
-        self._images = images
-        self._snapshots = snapshots
+        self._images = images.resolve()
+        self._snapshots = snapshots.resolve()
         self._report = report
         self._held: dict[str, Held] = {}
         self._traces = Traces(folders, cgroups)
