@@ -82,13 +82,13 @@ class House:
         assert head is not None
         return self.snapshots / head
 
-    async def settle(self, *, empty: int) -> None:
-        """Wait until so many sandboxes are made ahead; 0 gives them up."""
-        if not empty:
-            await self.engine.give_up_pools()
+    async def settle(self, *, ahead: bool) -> None:
+        """Wait until everything is there that the engine makes ahead; or have it give that up."""
+        if ahead:
+            async with asyncio.timeout(SETTLE_SECONDS):
+                await self.engine.pools_filled()
         else:
-            self.engine.keep_empty(self.image, self.limits)
-        await until(lambda: self.engine.empty_count(self.image, self.limits) >= empty)
+            await self.engine.give_up_pools()
         await asyncio.sleep(QUIET_SECONDS)
 
     async def delete_all(self) -> None:

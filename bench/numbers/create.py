@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from bench import plain
-from bench.house import House, until
+from bench.house import House
 from bench.measure import Result, in_turns, result
 
 from . import work
@@ -13,11 +13,11 @@ from . import work
 
 async def measure_cold(house: House, count: int) -> list[Result]:
     async def ours() -> float:
-        await house.settle(empty=0)
+        await house.settle(ahead=False)
         return await _create(house)
 
     async def theirs() -> float:
-        await house.settle(empty=0)
+        await house.settle(ahead=False)
         sandbox = house.raw.prepare()
         try:
             began = time.perf_counter()
@@ -35,8 +35,7 @@ async def measure_cold(house: House, count: int) -> list[Result]:
 async def measure_warm(house: House, count: int) -> list[Result]:
     async def ours() -> float:
         await house.engine.keep_ready(house.image, house.template, house.limits, 1)
-        await until(lambda: house.engine.ready_count(house.image, house.template, house.limits) > 0)
-        await house.settle(empty=2)
+        await house.settle(ahead=True)
         return await _create(house)
 
     async def theirs() -> float:

@@ -21,23 +21,23 @@ async def measure(house: House, count: int) -> list[Result]:
 
         async def checkpoint() -> float:
             hand.run(work.ANSWER)
-            await house.settle(empty=2)
+            await house.settle(ahead=True)
             return checkpoint_seconds(house, sandbox, synced=False)
 
         async def answers() -> float:
             await house.run(source, work.ANSWER)
-            await house.settle(empty=2)
+            await house.settle(ahead=True)
             house.marks.clear()
             [fork] = await house.machines.fork(source)
             # From before the order to stop until after the answer that all runs again: a little longer than the truth.
             stopped.append((house.marks.first("after go") - house.marks.first("before freeze")) * 1000)
-            await house.settle(empty=2)
+            await house.settle(ahead=True)
             took = await answer_seconds(house, str(fork.record.name))
             await house.machines.delete(fork.record.name)
             return took
 
         async def wakes() -> float:
-            await house.settle(empty=2)
+            await house.settle(ahead=True)
             took = await answer_seconds(house, sleeper)
             await house.machines.hibernate(sleeper)
             return took

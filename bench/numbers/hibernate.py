@@ -22,7 +22,7 @@ async def measure(house: House, count: int) -> list[Result]:
 
         async def ours() -> float:
             await house.run(name, work.ANSWER)
-            await house.settle(empty=2)
+            await house.settle(ahead=True)
             house.marks.clear()
             began = time.perf_counter()
             await house.machines.hibernate(name)
@@ -31,7 +31,7 @@ async def measure(house: House, count: int) -> list[Result]:
 
         async def theirs() -> float:
             hand.run(work.ANSWER)
-            await house.settle(empty=2)
+            await house.settle(ahead=True)
             return checkpoint_seconds(house, sandbox, synced=True)
 
         mine, raw = await in_turns(count, ours, theirs)

@@ -30,7 +30,7 @@ async def measure(house: House, count: int) -> list[Result]:
             hand.run(CODE)
             return time.perf_counter() - began
 
-        await house.settle(empty=2)
+        await house.settle(ahead=True)
         await in_turns(WARM_UP, ours, theirs)
         mine, by_hand = await in_turns(count, ours, theirs)
     finally:

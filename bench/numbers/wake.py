@@ -16,17 +16,17 @@ async def measure(house: House, count: int) -> list[Result]:
     await house.machines.hibernate(name)
 
     async def ours() -> float:
-        await house.settle(empty=2)
+        await house.settle(ahead=True)
         took = await answer_seconds(house, name)
         await house.machines.hibernate(name)
         return took
 
     async def restore() -> float:
-        await house.settle(empty=2)
+        await house.settle(ahead=True)
         return await raw_answer_seconds(house, name)
 
     async def plainly() -> float:
-        await house.settle(empty=2)
+        await house.settle(ahead=True)
         return plain.seconds(work.PLAIN)
 
     mine, raw, started = await in_turns(count, ours, restore, plainly)

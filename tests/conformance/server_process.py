@@ -6,11 +6,14 @@ import asyncio
 import sys
 from pathlib import Path
 
+from guest_driver import Driver
+
 from everforge.engine.base import Image, Limits
 from everforge.engine.gvisor.engine import Gvisor
 from everforge.engine.gvisor.pools import PoolSettings
 
 LIMITS = Limits(memory_mb=256, cpus=1.0, processes=64, disk_mb=64)
+SMALL = Limits(memory_mb=64, cpus=1.0, processes=16, disk_mb=64)
 
 
 async def hold(engine: Gvisor, image: Image, data: Path) -> None:
@@ -19,12 +22,27 @@ async def hold(engine: Gvisor, image: Image, data: Path) -> None:
     folder = data / "snapshots" / "held"
     folder.mkdir(exist_ok=True)
     await sandbox.save(folder)
-    engine.keep_empty(image, LIMITS)
     await engine.keep_ready(image, folder, LIMITS, 1)
-    while engine.ready_count(image, folder, LIMITS) < 1:
-        await asyncio.sleep(0.02)
+    await engine.pools_filled()
     print(sandbox.id, engine.warden_pid, flush=True)
     await asyncio.Event().wait()
+
+
+async def hog(engine: Gvisor, image: Image) -> None:
+    """Two sandboxes, of which one takes far more memory than it may: how that one ended, and what the other says afterwards."""
+    sandboxes = [await engine.start(image, SMALL) for _ in range(2)]
+    drivers = [Driver(sandbox.link) for sandbox in sandboxes]
+    for driver in drivers:
+        await driver.attach(epoch=1)
+        await driver.go()
+    greedy, neighbour = drivers
+    await neighbour.value("x = 7")
+    await greedy.begin("hoard = b'x' * (600 << 20)\nimport time\ntime.sleep(60)")
+    async with asyncio.timeout(60):
+        ending = await sandboxes[0].ended()
+    print(ending.how, ending.detail, await neighbour.value("x * 6"), flush=True)
+    for sandbox in sandboxes:
+        await sandbox.destroy()
 
 
 async def main() -> None:
@@ -32,6 +50,10 @@ async def main() -> None:
     engine = await Gvisor.open(data, runsc, images, pool=PoolSettings(empty=1), linger_seconds=0.2)
     if action == "hold":
         await hold(engine, Image("image", root), data)
+        return
+    if action == "hog":
+        await hog(engine, Image("image", root))
+        await engine.close()
         return
     probe = await engine.probe(Image("image", root))
     print(probe.fit, probe.facts["rootless"], probe.facts["limits"], probe.summary, flush=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import everforge
-from everforge.engine.base import How, Image, Limits
+from everforge.engine.base import How, Image, Limits, Sandbox
 from everforge.engine.gvisor.pools import PoolSettings
 from everforge.engine.warden import bundle, processes
 from everforge.wire.errors import DiskFull, EverforgeError, InvalidInput, SnapshotDamaged, StartFailed
@@ -52,6 +52,16 @@ async def _hold(ground: GvisorGround, runsc: Path) -> tuple[asyncio.subprocess.P
     return server, id, int(warden)
 
 
+async def _one_waiting(ground: GvisorGround) -> tuple[Sandbox, Path]:
+    """A saved sandbox and its snapshot; and since that was restored once, one empty sandbox waits for the next time."""
+    sandbox, driver = await started(ground)
+    folder = await saved(ground, sandbox, driver)
+    copy, _ = await restored(ground, folder)
+    await copy.destroy()
+    await ground.engine.pools_filled()
+    return sandbox, folder
+
+
 @contextmanager
 def small_disk(folder: Path) -> Generator[Path]:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], check=True)
@@ -62,20 +72,21 @@ def small_disk(folder: Path) -> Generator[Path]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def _probe_as_user(folder: Path, runsc: Path, image: Image) -> list[str]:
-    """A command that an ordinary user can run: interpreter, sources, runsc and image lie where it can reach them."""
+def _give_to_user(folder: Path, runsc: Path, image: Image) -> tuple[list[str], list[str]]:
+    """Both ends of a command that an ordinary user can run: interpreter, sources, runsc and image lie where it can reach them."""
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
     assert python is not None
     subprocess.run([python, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
     (packages,) = (folder / "venv" / "lib").glob("python3*/site-packages")
     shutil.copytree(Path(everforge.__file__).parent, packages / "everforge", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(SERVER, folder / "server.py")
+    for script in (SERVER, SERVER.with_name("guest_driver.py")):
+        shutil.copy(script, folder)
     shutil.copy(runsc, folder / "runsc")
     (folder / "images" / "one").mkdir(parents=True)
     subprocess.run(["cp", "-a", "--reflink=auto", str(image.root), str(folder / "images" / "one" / "root")], check=True)
     become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", str(folder / "venv" / "bin" / "python")]
     data, images = folder / "data", folder / "images"
-    return [*become, str(folder / "server.py"), "probe", *map(str, (data, folder / "runsc", images, images / "one" / "root"))]
+    return [*become, str(folder / SERVER.name)], list(map(str, (data, folder / "runsc", images, images / "one" / "root")))
 
 
 @pytest.fixture
@@ -190,10 +201,7 @@ class TestPools:
         await ground.close()
 
     async def test_a_snapshot_is_restored_into_a_sandbox_that_waited_with_its_own_limits(self, ground: GvisorGround) -> None:
-        sandbox, driver = await started(ground)
-        folder = await saved(ground, sandbox, driver)
-        ground.engine.keep_empty(ground.image, LIMITS)
-        await until(lambda: ground.engine.empty_count(ground.image, LIMITS) == 1)
+        sandbox, folder = await _one_waiting(ground)
         (waiting,) = set(processes.scan(ground.places.state)) - {sandbox.id}
         limits = Limits(memory_mb=300, cpus=LIMITS.cpus, processes=30, disk_mb=LIMITS.disk_mb)
         copy = await ground.engine.restore(ground.image, folder, limits)
@@ -206,13 +214,38 @@ class TestPools:
         await ground.leaves_nothing()
 
     async def test_a_damaged_snapshot_takes_the_waiting_sandbox_along(self, ground: GvisorGround) -> None:
-        ground.engine.keep_empty(ground.image, LIMITS)
-        await until(lambda: ground.engine.empty_count(ground.image, LIMITS) == 1)
+        sandbox, _ = await _one_waiting(ground)
+        await sandbox.destroy()
         folder = ground.new_folder()
         for name in ("checkpoint.img", "pages.img", "pages_meta.img"):
             (folder / name).write_bytes(b"nothing of ours")
         with pytest.raises(EverforgeError):
             await ground.engine.restore(ground.image, folder, LIMITS)
+        await ground.leaves_nothing()
+
+    async def test_a_sandbox_that_was_kept_ready_for_an_asker_who_gave_up_is_destroyed(self, ground: GvisorGround) -> None:
+        sandbox, driver = await started(ground)
+        folder = await saved(ground, sandbox, driver)
+        await sandbox.destroy()
+        await ground.engine.keep_ready(ground.image, folder, LIMITS, 1)
+        await ground.engine.pools_filled()
+        asking = asyncio.create_task(ground.engine.restore(ground.image, folder, LIMITS))
+        await asyncio.sleep(0)  # it has taken the sandbox, and waits for the warden
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await ground.leaves_nothing()
+        assert not await ground.engine.survivors()
+
+    async def test_nothing_is_restored_in_vain_after_the_warden_was_killed(self, ground: GvisorGround) -> None:
+        sandbox, folder = await _one_waiting(ground)
+        before = set(processes.scan(ground.places.state))
+        os.kill(ground.engine.warden_pid, signal.SIGKILL)
+        assert await sandbox.memory_bytes() > 0  # asked of the new one
+        copy, _ = await restored(ground, folder)
+        assert copy.id not in before
+        await until(lambda: set(processes.scan(ground.places.state)) & before == {sandbox.id})
+        await asyncio.gather(sandbox.destroy(), copy.destroy())
         await ground.leaves_nothing()
 
     async def test_sandboxes_kept_ready_are_handed_out_and_replaced(self, ground: GvisorGround) -> None:
@@ -221,11 +254,11 @@ class TestPools:
         folder = await saved(ground, sandbox, driver)
         await sandbox.destroy()
         await ground.engine.keep_ready(ground.image, folder, LIMITS, 2)
-        await until(lambda: ground.engine.ready_count(ground.image, folder, LIMITS) == 2)
+        await ground.engine.pools_filled()
         assert not await ground.engine.survivors()
         copies = await asyncio.gather(*(restored(ground, folder) for _ in range(3)))
         assert [await driver.value("x") for _, driver in copies] == ["9"] * 3
-        await until(lambda: ground.engine.ready_count(ground.image, folder, LIMITS) == 2)
+        await ground.engine.pools_filled()
         assert len(await ground.engine.survivors()) == 3
         await ground.reopen()
         assert set(await ground.engine.survivors()) == {copy.id for copy, _ in copies}
@@ -307,7 +340,7 @@ class TestFaults:
 
 
 class TestWithoutRoot:
-    @pytest.fixture
+    @pytest.fixture(scope="class")
     def user_folder(self) -> Iterator[Path]:
         """Where an ordinary user can reach it: pytest's own folders are closed to others."""
         folder = Path(tempfile.mkdtemp(prefix="everforge-user-", dir="/var/tmp"))
@@ -316,9 +349,25 @@ class TestWithoutRoot:
         yield folder
         shutil.rmtree(folder)
 
-    async def test_an_ordinary_user_can_start_save_and_restore(self, user_folder: Path, runsc: Path, minimal_image: Image) -> None:
-        command = _probe_as_user(user_folder, runsc, minimal_image)
-        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=user_folder)
+    @pytest.fixture(scope="class")
+    def given(self, user_folder: Path, runsc: Path, minimal_image: Image) -> tuple[list[str], list[str]]:
+        return _give_to_user(user_folder, runsc, minimal_image)
+
+    async def _run(self, folder: Path, given: tuple[list[str], list[str]], action: str) -> str:
+        command, places = given
+        process = await asyncio.create_subprocess_exec(
+            *command, action, *places, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=folder
+        )
         out, err = await process.communicate()
-        assert out.decode().startswith("True true "), (out, err)
-        await until(lambda: not (user_folder / "data" / "run").exists())
+        await until(lambda: not (folder / "data" / "run").exists())
+        return out.decode() or err.decode()
+
+    async def test_an_ordinary_user_can_start_save_and_restore(self, user_folder: Path, given: tuple[list[str], list[str]]) -> None:
+        told = await self._run(user_folder, given, "probe")
+        assert told.startswith("True true "), told
+
+    async def test_without_control_groups_a_greedy_sandbox_is_ended_and_its_neighbour_goes_on(
+        self, user_folder: Path, given: tuple[list[str], list[str]]
+    ) -> None:
+        told = await self._run(user_folder, given, "hog")
+        assert told == "out_of_memory over its limit of 64 MB 42\n", told

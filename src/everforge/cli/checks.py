@@ -6,13 +6,13 @@ import os
 import platform
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from everforge.engine.gvisor.supply import find, probe_runsc
-from everforge.engine.gvisor.supply.probe import namespace_problem, namespace_remedy
+from everforge.engine.gvisor.supply import find, namespace_problem, namespace_remedy, probe_runsc
 from everforge.folders import cache_folder, data_folder
 from everforge.images.catalogue import Catalogue
 from everforge.progress import Progress
@@ -126,10 +126,12 @@ def _memory() -> Row:
 
 def _disk(name: str, folder: Path, variable: str) -> Row:
     there = folder
-    while not there.exists():
+    while not os.path.exists(there):  # noqa: PTH110 - Path.exists raises where we may not even look
         there = there.parent
-    if not os.access(there, os.W_OK | os.X_OK):
-        return Row(name, "fail", f"{folder} cannot be written.", f"Give yourself the right to write there, or set {variable} to another folder.")
+    if problem := _write_problem(there):
+        return Row(
+            name, "fail", f"{folder} cannot be written: {problem}.", f"Give yourself the right to write there, or set {variable} to another folder."
+        )
     free_mb = shutil.disk_usage(there).free // 1_000_000
     sentence = f"{folder}: {free_mb} MB free."
     if free_mb < DISK_MB_FAIL:
@@ -137,6 +139,17 @@ def _disk(name: str, folder: Path, variable: str) -> Row:
     if free_mb < DISK_MB_WARN:
         return Row(name, "warn", sentence, f"Sleeping machines need room; free some, or set {variable} to a folder on another disk.")
     return Row(name, "ok", sentence)
+
+
+def _write_problem(folder: Path) -> str:
+    """Why nothing can be made in it, or nothing. Tried: being root says little about /proc, a read-only disk or somebody else's network folder."""
+    if not folder.is_dir():
+        return f"{folder} is not a folder"
+    try:
+        Path(tempfile.mkdtemp(prefix=".everforge-doctor-", dir=folder)).rmdir()
+    except OSError as e:
+        return f"nothing can be made in {folder} ({(e.strerror or str(e)).lower()})"
+    return ""
 
 
 def _image(catalogue: Catalogue, recipe: str, when_missing: Status) -> Row:

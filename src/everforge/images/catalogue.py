@@ -55,9 +55,13 @@ class Catalogue:
         self._checked: set[str] = set()
 
     def list(self) -> list[CataloguedImage]:
-        if not self.images.is_dir():
+        try:
+            folders = sorted(self.images.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
             return []
-        found = [self._read(folder) for folder in sorted(self.images.iterdir()) if _DIGEST.fullmatch(folder.name)]
+        except OSError as error:
+            raise InvalidInput(f"the cache folder {self.cache} cannot be read ({error.strerror}); set EVERFORGE_CACHE to one that can") from error
+        found = [self._read(folder) for folder in folders if _DIGEST.fullmatch(folder.name)]
         return sorted((image for image in found if image), key=lambda image: (image.recipe, image.created_at))
 
     def find(self, name_or_digest: str) -> CataloguedImage:

@@ -72,6 +72,28 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(tmp_path: Path) -> None:
     assert all(row["fix"] for row in rows.values() if row["status"] != "ok")
 
 
+@pytest.mark.parametrize(("home", "why"), [("/proc/nothing", "nothing can be made in /proc"), ("/dev/null", "/dev/null is not a folder")])
+def test_doctor_says_what_is_wrong_with_a_home_that_cannot_be_used(home: str, why: str) -> None:
+    done = everforge(
+        "doctor", "--json", HOME=home, EVERFORGE_RUNSC="/nothing", XDG_CACHE_HOME="", XDG_DATA_HOME="", EVERFORGE_CACHE="", EVERFORGE_DATA=""
+    )
+    rows = {row["name"]: row for row in json.loads(done.stdout)["checks"]}
+    for name, variable in (("data folder", "EVERFORGE_DATA"), ("cache folder", "EVERFORGE_CACHE")):
+        assert rows[name]["status"] == "fail"
+        assert f"cannot be written: {why}" in rows[name]["sentence"]
+        assert variable in rows[name]["fix"]
+
+
+@pytest.mark.parametrize("words", [["image", "build", "minimal"], ["setup"]])
+def test_a_cache_folder_that_is_a_file_is_named(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "file").touch()
+    done = everforge(*words, EVERFORGE_CACHE=str(tmp_path / "file"), EVERFORGE_RUNSC="")
+    assert done.returncode == 3
+    assert f"{tmp_path / 'file'}" in done.stderr
+    assert "set EVERFORGE_CACHE" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.gvisor
 def test_doctor_is_content_after_setup() -> None:
     done = everforge("doctor")

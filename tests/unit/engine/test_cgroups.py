@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,8 +49,8 @@ def test_version_1_has_one_hierarchy_for_each_controller(one: Path) -> None:
     groups.limit("s1", SIZES)
     below = "everforge/mark/s1"
     assert groups.path("s1") == f"/{below}"
-    assert (one / "memory" / below / "memory.limit_in_bytes").read_text() == str((512 + bundle.SENTRY_MEMORY_MB) << 20)
-    assert (one / "pids" / below / "pids.max").read_text() == "300"
+    assert (one / "memory" / below / "memory.limit_in_bytes").read_text() == str(bundle.memory_bytes(512))
+    assert (one / "pids" / below / "pids.max").read_text() == str(bundle.tasks(100))
     assert (one / "cpu" / below / "cpu.cfs_quota_us").read_text() == "150000"
 
 
@@ -56,9 +60,9 @@ def test_version_2_has_one_folder_for_all(two: Path) -> None:
     groups.limit("s1", SIZES)
     folder = two / "everforge" / "mark" / "s1"
     assert {file.name: file.read_text() for file in folder.iterdir()} == {
-        "memory.max": str((512 + bundle.SENTRY_MEMORY_MB) << 20),
+        "memory.max": str(bundle.memory_bytes(512)),
         "memory.swap.max": "0",
-        "pids.max": "300",
+        "pids.max": str(bundle.tasks(100)),
         "cpu.max": "150000 100000",
     }
 
@@ -141,6 +145,52 @@ def test_a_user_without_a_delegated_part_has_none(two: Path, own: str) -> None:
     file = two / "own"
     file.write_text(own)
     assert detect("mark", root=False, mount=two, own=file) is None
+
+
+def test_a_container_whose_own_group_cannot_be_divided_has_none(two: Path) -> None:
+    (two / "cgroup.subtree_control").mkdir()  # refuses to be written, as a group with processes in it does
+    assert detect("mark", root=True, mount=two) is None
+
+
+UNIFIED = [Path(line.split()[1]) for line in Path("/proc/mounts").read_text().splitlines() if line.split()[2] == "cgroup2"]
+FREE = [name for mount in UNIFIED for name in (mount / "cgroup.controllers").read_text().split()]
+
+
+@pytest.fixture
+def delegated() -> Iterator[Path]:
+    """A group of the kernel's own, with a server and its shell in it. Which controller it has does not matter for who may hand it on."""
+    group = UNIFIED[0] / f"everforge-test-{os.getpid()}"
+    handed_on = UNIFIED[0] / "cgroup.subtree_control"
+    before = handed_on.read_text().split()
+    handed_on.write_text(f"+{FREE[0]}")
+    group.mkdir()
+    yield group
+    for folder, _, _ in os.walk(group, topdown=False):
+        Path(folder).rmdir()
+    if FREE[0] not in before:
+        handed_on.write_text(f"-{FREE[0]}")
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0 or not FREE, reason="no version 2 with a controller that version 1 does not use")
+def test_a_real_part_of_version_2_is_divided_although_the_server_is_in_it(delegated: Path) -> None:
+    code = f"""
+from pathlib import Path
+from everforge.engine.warden import cgroups
+cgroups.CONTROLLERS = ({FREE[0]!r},)
+first, second = (cgroups.detect(mark, root=False, mount=Path({str(UNIFIED[0])!r})) for mark in ("one", "two"))
+print(first.path("s1"), second.path("s1"))
+Path(first.folder("s1", "memory")).mkdir()
+print(Path(first.folder("s1", "memory"), "cgroup.controllers").read_text())
+Path(first.folder("s1", "memory")).rmdir()
+"""
+    enter = ["/bin/sh", "-c", 'echo $$ > "$0/cgroup.procs" && "$@"; cat /proc/self/cgroup', str(delegated), sys.executable, "-c", code]
+    done = subprocess.run(enter, capture_output=True, text=True, check=False)
+    name = delegated.name
+    paths, controllers, _, *groups = done.stdout.splitlines()
+    assert paths == f"/{name}/everforge-one/s1 /{name}/everforge-two/s1"
+    assert controllers == FREE[0]
+    assert f"0::/{name}/everforge-one/warden" in groups, "the process that started it is still in the way"
 
 
 def test_a_host_without_control_groups_is_seen(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
+import select
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import pytest
 from everforge.engine.warden import door, verbs
 from everforge.engine.warden.channel import Channel
 from everforge.engine.warden.sandboxes import Sandboxes
+from everforge.wire.errors import SandboxLost
+from everforge.wire.ids import new_sandbox_id
 
 
 class NoSandboxes(Sandboxes):
@@ -25,6 +29,9 @@ class NoSandboxes(Sandboxes):
 
     async def destroy_pooled(self) -> None:
         self.pools_destroyed += 1
+
+    def adopt(self, verb: verbs.Adopt, descriptors: list[int]) -> Any:
+        raise SandboxLost(f"there is no sandbox {verb.id}")
 
 
 class Entrance:
@@ -124,5 +131,61 @@ async def test_descriptors_that_nobody_asked_for_are_closed(entrance: Entrance) 
     assert packet is not None
     assert packet[0]["error"]["code"] == "ProtocolError"
     assert await asyncio.to_thread(os.read, read, 1) == b""  # the warden's copy is closed too
+    os.close(read)
+    channel.close()
+
+
+@pytest.fixture
+def no_descriptor() -> Iterator[Callable[[], None]]:
+    """Call it, and no more files can be opened, as on a full host; until the end of the test or until it is called again."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def switch() -> None:
+        if resource.getrlimit(resource.RLIMIT_NOFILE) == before:
+            os.close(free := os.dup(0))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
+        else:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+    yield switch
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+async def test_without_a_free_descriptor_a_newcomer_waits_and_then_is_served(
+    entrance: Entrance, monkeypatch: pytest.MonkeyPatch, no_descriptor: Callable[[], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(door, "ACCEPT_PAUSE_SECONDS", 0.01)
+    channel = entrance.connect()
+    no_descriptor()
+    async with asyncio.timeout(10):
+        while "nobody can come in" not in caplog.text:
+            await asyncio.sleep(0.01)
+    no_descriptor()
+    assert "ok" in await ask(channel, HELLO)
+    channel.close()
+
+
+async def test_a_newcomer_who_cannot_be_watched_is_let_go(entrance: Entrance, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(pid: int) -> int:
+        raise OSError(24, "Too many open files")
+
+    channel = entrance.connect()
+    monkeypatch.setattr(os, "pidfd_open", fails)
+    async with asyncio.timeout(10):
+        assert await channel.receive() is None
+    channel.close()
+
+
+async def test_descriptors_of_a_sandbox_that_cannot_be_adopted_are_closed(entrance: Entrance) -> None:
+    channel = entrance.connect()
+    read, write = os.pipe()
+    verb = verbs.Adopt(id=new_sandbox_id(), engine="0" * 64, memory_mb=10, pooled=False)
+    await channel.send({"seq": 1, **verbs.encode(verb)}, [write] * 3)
+    os.close(write)
+    packet = await channel.receive()
+    assert packet is not None
+    assert packet[0]["error"]["code"] == "SandboxLost"
+    readable, _, _ = await asyncio.to_thread(select.select, [read], [], [], 10)
+    assert readable, "the warden's copies are still open"
     os.close(read)
     channel.close()

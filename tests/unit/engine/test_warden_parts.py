@@ -172,7 +172,7 @@ class TestBundle:
         assert all(sorted(c) == ["CAP_KILL", "CAP_SETGID", "CAP_SETUID"] for c in process["capabilities"].values())
         assert all(any(o.startswith("size=") for o in m["options"]) for m in spec["mounts"] if m["type"] == "tmpfs")
         assert not [m for m in spec["mounts"] if m["type"] == "bind"]
-        assert spec["linux"]["resources"]["pids"]["limit"] == 120
+        assert spec["linux"]["resources"]["pids"]["limit"] == bundle.tasks(10)
 
     def test_two_sandboxes_differ_in_nothing_but_host_name_and_limits(self) -> None:
         one = bundle.specification("/r", bundle.resources(100, 1.0, 10), "/a")

@@ -107,6 +107,9 @@ class Gvisor:
                 return await self._claim(ready, limits)
             except EverforgeError:
                 self._own(ready.destroy())  # it ended, or is too large for these limits: restored anew below
+            except BaseException:
+                self._own(ready.destroy())  # nobody waits for it any more, and it may be claimed all the same
+                raise
         return await self._restore_now(image, folder, limits)
 
     async def _restore_now(self, image: Image, folder: Path, limits: Limits, *, pooled: bool = False) -> GvisorSandbox:
@@ -122,6 +125,8 @@ class Gvisor:
     async def _claim(self, sandbox: GvisorSandbox, limits: Limits) -> GvisorSandbox:
         verb = verbs.Claim(id=sandbox.id, memory_mb=limits.memory_mb, cpus=float(limits.cpus), processes=limits.processes)
         await self._client.ask(verb)
+        if sandbox.is_over:  # told in the same read
+            raise SandboxLost(f"sandbox {sandbox.id} ended while it was claimed")
         sandbox.pooled, sandbox.memory_mb = False, limits.memory_mb
         return sandbox
 
@@ -133,7 +138,9 @@ class Gvisor:
             raise
         for number in descriptors:  # the same pipes that it was created with
             os.close(number)
-        empty.pooled, empty.memory_mb = verb.pooled, verb.memory_mb
+        if empty.is_over:
+            raise SandboxLost(f"sandbox {empty.id} ended as soon as it was restored")
+        empty.empty, empty.pooled, empty.memory_mb = False, verb.pooled, verb.memory_mb
         return empty
 
     async def _new(self, verb: verbs.New) -> GvisorSandbox:
@@ -142,7 +149,9 @@ class Gvisor:
         except asyncio.CancelledError:
             self._own(self._client.ask(verbs.Destroy(id=verb.id)))  # it comes up all the same, and nobody would want it
             raise
-        return self._take(verb.id, descriptors, engine=verb.engine, memory_mb=verb.memory_mb, pooled=verb.pooled)
+        sandbox = self._take(verb.id, descriptors, engine=verb.engine, memory_mb=verb.memory_mb, pooled=verb.pooled)
+        sandbox.empty = isinstance(verb, verbs.Create)
+        return sandbox
 
     def _take(self, id: str, descriptors: list[int], *, engine: str, memory_mb: int, pooled: bool) -> GvisorSandbox:
         sandbox = GvisorSandbox(
@@ -175,15 +184,11 @@ class Gvisor:
 
             self._empty.want(Kind.of(image, limits), self._settings.empty, make)
 
-    def keep_empty(self, image: Image, limits: Limits) -> None:
-        """Begin to make empty sandboxes before the first restore asks for one."""
-        self._want_empty(image, limits)
-
-    def empty_count(self, image: Image, limits: Limits) -> int:
-        return self._empty.ready(Kind.of(image, limits))
-
     async def keep_ready(self, image: Image, folder: Path, limits: Limits, count: int) -> None:
-        """Keep so many sandboxes restored from this folder: `restore` of the same folder hands one out at once. 0 gives them up."""
+        """Keep so many sandboxes restored from this folder: `restore` of the same folder hands one out at once. 0 gives them up.
+
+        Empty ones of the same kind are kept from now on too: those who start from this folder come back from others later.
+        """
         key = _template_key(image, folder, limits)
         if count <= 0:
             await self._ready.drop(key)
@@ -193,9 +198,11 @@ class Gvisor:
             return await self._restore_now(image, folder, limits, pooled=True)
 
         self._ready.want(key, count, make)
+        self._want_empty(image, limits)
 
-    def ready_count(self, image: Image, folder: Path, limits: Limits) -> int:
-        return self._ready.ready(_template_key(image, folder, limits))
+    async def pools_filled(self) -> None:
+        """Returns when everything wanted ahead is there, or was given up on: for whoever measures, and must not measure the filling too."""
+        await asyncio.gather(self._empty.filled(), self._ready.filled())
 
     async def give_up_pools(self) -> None:
         """Destroy what waits, when its memory is needed. A later `restore` or `keep_ready` begins anew."""
@@ -235,6 +242,9 @@ class Gvisor:
         """The warden was killed: give the new one what we hold. What died together with the old one is lost."""
         for id, sandbox in list(self._sandboxes.items()):
             if sandbox.is_over:
+                continue
+            if sandbox.empty:  # new ones are made sooner than it is found out what state this one was left in; swept away below
+                self._told_ended(id, How.LOST, "the warden ended")
                 continue
             verb = verbs.Adopt(id=id, engine=sandbox.engine, memory_mb=sandbox.memory_mb, pooled=sandbox.pooled)
             try:

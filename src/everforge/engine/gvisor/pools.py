@@ -71,6 +71,8 @@ class Pool:
         self._shelves: OrderedDict[object, Shelf] = OrderedDict()
         self._shelves_max = shelves_max
         self._wanted = asyncio.Event()
+        self._filled = asyncio.Event()
+        self._filled.set()
         self._filler: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -89,7 +91,7 @@ class Pool:
         shelf = self._shelves.get(key)
         if shelf is None:
             return None
-        self._wanted.set()
+        self._want()
         return shelf.take()
 
     def want(self, key: object, count: int, make: Callable[[], Awaitable[GvisorSandbox]]) -> None:
@@ -97,11 +99,15 @@ class Pool:
         shelf = self._shelves.setdefault(key, Shelf(make, count))
         shelf.make, shelf.count, shelf.failures = make, count, 0
         self._shelves.move_to_end(key)
-        self._wanted.set()
+        self._want()
 
-    def ready(self, key: object) -> int:
-        shelf = self._shelves.get(key)
-        return shelf.count - shelf.lacking if shelf is not None else 0
+    def _want(self) -> None:
+        self._wanted.set()
+        self._filled.clear()
+
+    async def filled(self) -> None:
+        """Returns when nothing is lacking, or has been given up on."""
+        await self._filled.wait()
 
     async def drop(self, key: object) -> None:
         """Those being made now are destroyed as soon as they are there."""
@@ -135,6 +141,8 @@ class Pool:
                 if shelf not in self._shelves.values() or shelf.lacking < 0:
                     shelf.ready.remove(sandbox)
                     await sandbox.destroy()
+            if not self._wanted.is_set():
+                self._filled.set()
 
     def _first_lacking(self) -> Shelf | None:
         return next((shelf for shelf in reversed(self._shelves.values()) if shelf.lacking > 0 and shelf.failures < FAILURES_MAX), None)

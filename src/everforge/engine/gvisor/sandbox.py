@@ -25,6 +25,7 @@ class GvisorSandbox:
         self.engine = engine
         self.memory_mb = memory_mb
         self.pooled = pooled
+        self.empty = False  # made ahead, and nothing has been restored into it yet
         self._direct = direct
         self._link: PipeLink | None = None
         self._ending: Ending | None = None
@@ -63,7 +64,8 @@ class GvisorSandbox:
         if not self.is_over:
             # Not to be left half done by a caller that gives up.
             await asyncio.shield(asyncio.ensure_future(self._destroy()))
-        self.link.close()
+        if self._link is not None:
+            self._link.close()
 
     async def _destroy(self) -> None:
         await self._client.ask(verbs.Destroy(id=self._id))
@@ -88,7 +90,7 @@ class GvisorSandbox:
     def let_go(self) -> None:
         """Close our own descriptors; the sandbox, if it lives, goes on."""
         if self._to_guest >= 0:
-            if self._link is None and self.is_over:
+            if self._link is None and self.is_over and not self.pooled:
                 self._link = PipeLink(os.dup(self._from_guest), os.dup(self._to_guest))
             for number in self.descriptors:
                 os.close(number)

@@ -14,8 +14,9 @@ from typing import Any
 # What the sentry, its threads and the gofer take beside the guest's memory: 25 to 60 MB were measured, and a restore peaks above that. The
 # guest's own limit (`memory_mb`, kept by the agent) is reached first: a greedy program gets a MemoryError and not the end of its machine.
 SENTRY_MEMORY_MB = 128
-# A guest process costs about two host tasks, the sentry some 60. With too few the *restore* dies, though the guest was within its limit.
-TASKS_PER_PROCESS = 2
+# A guest process costs two host tasks, and a third in the sentry while it is in a system call; the sentry itself some 60. With too few the sentry
+# ends (it cannot make a thread), or the *restore* dies, though the guest was within its limit.
+TASKS_PER_PROCESS = 4
 SENTRY_TASKS = 100
 CPU_PERIOD_US = 100_000
 

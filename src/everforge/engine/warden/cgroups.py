@@ -17,6 +17,7 @@ from . import bundle
 
 MOUNT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("memory", "pids", "cpu")
+LEAF = "warden"  # in a delegated part: where the warden and its server are
 REMOVE_SECONDS = 5.0  # a group is busy for a moment after its last process was reaped
 
 
@@ -129,7 +130,8 @@ class Cgroups:
 def detect(mark: str, *, root: bool, mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> Cgroups | None:
     if root:
         if (mount / "cgroup.controllers").exists():
-            return Cgroups(2, mount, f"/everforge/{mark}", managed=True)
+            # In a container the mount may be a group with processes in it, which cannot hand on anything: then we watch instead.
+            return Cgroups(2, mount, f"/everforge/{mark}", managed=True) if _has(mount) and _hand_on(mount) else None
         if all((mount / controller).is_dir() for controller in CONTROLLERS):
             return Cgroups(1, mount, f"/everforge/{mark}", managed=True)
         return None
@@ -137,26 +139,49 @@ def detect(mark: str, *, root: bool, mount: Path = MOUNT, own: Path = Path("/pro
 
 
 def _delegated(mark: str, mount: Path, own: Path) -> Cgroups | None:
-    """A part of version 2 that this user may divide.
-
-    The warden steps into a leaf of its own first: a group with processes cannot hand on controllers.
-    """
+    """A part of version 2 that this user may divide. Its processes step into a leaf first: a group that has any cannot hand on controllers."""
     try:
         lines = own.read_text().splitlines()
         path = next(line.removeprefix("0::") for line in lines if line.startswith("0::"))
         group = mount / path.lstrip("/")
-        if group.name == "warden" and group.parent.name == f"everforge-{mark}":
-            group = group.parent.parent  # a second warden, started from where the first one was
-        if not set(CONTROLLERS) <= set((group / "cgroup.controllers").read_text().split()):
+        if group.name == LEAF and group.parent.name.startswith("everforge-"):
+            group = group.parent.parent  # where an earlier warden has put us
+        if not _has(group):
             return None
         home = group / f"everforge-{mark}"
-        (home / "warden").mkdir(parents=True, exist_ok=True)
-        (home / "warden" / "cgroup.procs").write_text(str(os.getpid()))
-        for folder in (group, home):
-            (folder / "cgroup.subtree_control").write_text(" ".join(f"+{c}" for c in CONTROLLERS))
+        (home / LEAF).mkdir(parents=True, exist_ok=True)
+        _move([os.getpid()], home / LEAF)
+        _move(_members(group), home / LEAF)
     except (OSError, StopIteration):
         return None
+    if not _hand_on(group) or not _hand_on(home):
+        return None
     return Cgroups(2, mount, "/" + str(home.relative_to(mount)), managed=False)
+
+
+def _has(group: Path) -> bool:
+    return set(CONTROLLERS) <= set((group / "cgroup.controllers").read_text().split())
+
+
+def _hand_on(group: Path) -> bool:
+    """Let groups below this one use the controllers. Busy when it has processes of its own, unless it is the root of all."""
+    return _write(group / "cgroup.subtree_control", " ".join(f"+{c}" for c in CONTROLLERS))
+
+
+def _members(group: Path) -> list[int]:
+    try:
+        return [int(line) for line in (group / "cgroup.procs").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+def _move(pids: list[int], group: Path) -> None:
+    """The server that started us is among them: a part that was delegated belongs to those in it, to divide as they like."""
+    for pid in pids:
+        try:
+            (group / "cgroup.procs").write_text(str(pid))
+        except ProcessLookupError:
+            continue  # it has just ended
 
 
 def _write(file: Path, value: str) -> bool:

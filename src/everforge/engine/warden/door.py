@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 HANDOVER_SECONDS = 10.0  # how long a newcomer waits for an old holder that is about to end
 REFUSE_SECONDS = 1.0
+ACCEPT_PAUSE_SECONDS = 0.2
 REQUESTS_MAX = 1000  # of one holder at once
 PAGE = 200  # sandboxes in one answer of `list`
 _CREDENTIALS = struct.Struct("3i")
@@ -71,7 +72,12 @@ class Door:
     async def serve(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            sock, _ = await loop.sock_accept(self._listener)
+            try:
+                sock, _ = await loop.sock_accept(self._listener)
+            except OSError as e:  # no descriptor is free: whoever comes waits in the queue until one is
+                log.warning("nobody can come in now: %s", e)
+                await asyncio.sleep(ACCEPT_PAUSE_SECONDS)
+                continue
             self._own(self._meet(sock))
 
     def _own(self, work: Coroutine[Any, Any, None]) -> None:
@@ -82,27 +88,22 @@ class Door:
     # --- holders -----------------------------------------------------------------------------------------------------------------------
 
     async def _meet(self, sock: socket.socket) -> None:
-        pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-        channel = Channel(sock)
         try:
-            pidfd = os.pidfd_open(pid)
-        except OSError:
-            channel.close()
+            holder = _recognise(sock)
+        except OSError as e:
+            log.warning("a process was turned away: %s", e)
+            sock.close()
             return
-        holder = Holder(channel, pid, pidfd)
-        if uid != os.geteuid():
-            log.warning("a process of user %d was turned away", uid)
+        try:
+            asyncio.get_running_loop().add_reader(holder.pidfd, holder.release)
+            async with self._arriving:
+                if not await self._make_room(holder):
+                    return
+                self._holder = holder
+            await self._listen(holder)
+        finally:
             holder.release()
-            channel.close()
-            return
-        asyncio.get_running_loop().add_reader(pidfd, holder.release)
-        async with self._arriving:
-            if not await self._make_room(holder):
-                holder.release()
-                channel.close()
-                return
-            self._holder = holder
-        await self._listen(holder)
+            holder.channel.close()
 
     async def _make_room(self, newcomer: Holder) -> bool:
         """Two readers of one pipe would split its bytes: so the old holder must have let go, or have ended."""
@@ -162,8 +163,8 @@ class Door:
             verb = verbs.decode(message)
             if len(descriptors) != verb.descriptors:
                 raise ProtocolError(f"the verb {verb.name} takes {verb.descriptors} descriptors")
-            given, descriptors = descriptors, []
-            found, to_send = await self._do(verb, given)
+            found, to_send = await self._do(verb, descriptors)
+            descriptors = []  # the sandbox's own now
             await self._send(holder, {"seq": seq, "ok": found}, to_send)
         except EverforgeError as e:
             await self._send(holder, {"seq": seq, "error": {"code": e.code, "message": e.message}})
@@ -191,13 +192,11 @@ class Door:
                 held = sandboxes.get(verb.id)
                 return held.describe(), held.stdio.all
             case verbs.Adopt():
-                await sandboxes.adopt(verb, given)
+                sandboxes.adopt(verb, given)
             case verbs.Save():
                 await sandboxes.save(verb)
             case verbs.Claim():
                 sandboxes.claim(verb)
-            case verbs.Limit():
-                sandboxes.limit(verb)
             case verbs.Destroy():
                 await sandboxes.destroy(verb.id)
             case verbs.Usage():
@@ -215,3 +214,11 @@ class Door:
         if verb.protocol != verbs.PROTOCOL:
             raise InvalidInput(f"this warden speaks protocol {verbs.PROTOCOL}, not {verb.protocol}: it must end first")
         return {"protocol": verbs.PROTOCOL, "pid": os.getpid(), "facts": self._facts}, tuple(self._namespaces)
+
+
+def _recognise(sock: socket.socket) -> Holder:
+    """Raises OSError when it is another user's process, or gone, or when there is no descriptor to watch it by."""
+    pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    if uid != os.geteuid():
+        raise PermissionError(f"process {pid} is of user {uid}")
+    return Holder(Channel(sock), pid, os.pidfd_open(pid))

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fcntl import F_SETPIPE_SZ, fcntl  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
 from typing import Any, Literal
@@ -47,15 +48,24 @@ class Stdio:
 
 def new_stdio() -> tuple[Stdio, tuple[int, int, int]]:
     """Host ends and guest ends. Two pipes and a socket pair: a single pair for both directions loses writes to EAGAIN."""
-    guest_in, to_guest = os.pipe()
-    from_guest, guest_out = os.pipe()
-    ours, theirs = socket.socketpair()
+    with ExitStack() as opened:  # all of them or none: the next one may be one too many
+        guest_in, to_guest = _pipe(opened)
+        from_guest, guest_out = _pipe(opened)
+        ours, theirs = socket.socketpair()
+        opened.pop_all()
     try:
         fcntl(from_guest, F_SETPIPE_SZ, PIPE_BYTES)  # pyright: ignore[reportUnknownArgumentType]
     except OSError:
         pass  # over the user's share of pipe memory: then it is a small one
     ours.setblocking(False)
     return Stdio(to_guest, from_guest, ours.detach()), (guest_in, guest_out, theirs.detach())
+
+
+def _pipe(opened: ExitStack) -> tuple[int, int]:
+    pipe = os.pipe()
+    for number in pipe:
+        opened.callback(os.close, number)
+    return pipe
 
 
 @dataclass(slots=True)
@@ -69,7 +79,8 @@ class Held:
     state: State = "starting"
     doomed: bool = False  # destroy was asked
     over_memory: bool = False  # the watch killed it
-    memory_kills: int = 0  # of processes in it that it survived: mostly it is the greedy one of the guest's that the kernel ends
+    seen_kills: int = 0  # by the kernel, for want of memory, as of the last look
+    survived_kills: int = 0  # as of the look before: mostly it is the greedy one of the guest's processes that the kernel ends
     sentry: Process | None = None
     gofer: Process | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # one command at a time
@@ -79,6 +90,14 @@ class Held:
     @property
     def processes(self) -> list[Process]:
         return [p for p in (self.sentry, self.gofer) if p is not None]
+
+    def note_memory_kills(self, count: int) -> None:
+        """Looked at now and then. What it has outlived from one look to the next is not what it dies of later; but a killed sandbox of a gigabyte
+        takes a second to die, and a look in that second must not make its death another's."""
+        self.survived_kills, self.seen_kills = self.seen_kills, count
+
+    def is_out_of_memory(self, memory_kills: int) -> bool:
+        return self.over_memory or memory_kills > self.survived_kills
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 from everforge.wire.errors import InvalidInput, SnapshotDamaged
@@ -32,13 +33,20 @@ def snapshot(path: str, snapshots: Path) -> Path:
 
 
 def missing(folder: Path) -> list[str]:
-    files = ((name, folder / name) for name in SNAPSHOT_FILES)
-    return [name for name, file in files if file.is_symlink() or not file.is_file() or file.stat().st_size == 0]
+    return [name for name in SNAPSHOT_FILES if not _is_written(folder / name)]
+
+
+def _is_written(file: Path) -> bool:
+    try:
+        found = file.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size > 0
 
 
 def _is_below(path: Path, parent: Path) -> bool:
-    """Really there: no symlink and no `..` leads out of it."""
+    """Really there: no symlink and no `..` leads out of it. The parent is a real path already."""
     try:
-        return path.resolve(strict=True).is_relative_to(parent.resolve(strict=True)) and not path.is_symlink()
+        return path.resolve(strict=True).is_relative_to(parent) and not path.is_symlink()
     except OSError:
         return False

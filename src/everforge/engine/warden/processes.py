@@ -66,13 +66,14 @@ class Process:
     def __init__(self, pid: int, fd: int) -> None:
         self.pid = pid
         self._fd = fd
+        self._ended: asyncio.Future[None] | None = None
 
     @classmethod
     def open(cls, pid: int, id: str, state: Path) -> Process | None:
-        """None when there is no such process of this sandbox (any more)."""
+        """None when there is no such process of this sandbox (any more). Raises OSError when that cannot be found out: no descriptor is free."""
         try:
             fd = os.pidfd_open(pid)
-        except OSError:
+        except ProcessLookupError:
             return None
         if sandbox_of(_arguments(pid), state) != id:  # checked after opening: the number may have been another's meanwhile
             os.close(fd)
@@ -86,19 +87,22 @@ class Process:
             pass
 
     async def ended(self) -> None:
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[None] = loop.create_future()
-        # A duplicate of its own for each waiter: a selector takes a descriptor only once.
-        fd = os.dup(self._fd)
-        loop.add_reader(fd, lambda: done.done() or done.set_result(None))
-        try:
-            await done
-        finally:
-            loop.remove_reader(fd)
-            os.close(fd)
+        """Any number may wait. They share one descriptor: waiting must not fail for want of another."""
+        if self._ended is None:
+            loop = asyncio.get_running_loop()
+            self._ended = loop.create_future()
+            loop.add_reader(self._fd, self._note_end, loop, self._ended)
+        await asyncio.shield(self._ended)
+
+    def _note_end(self, loop: asyncio.AbstractEventLoop, ended: asyncio.Future[None]) -> None:
+        loop.remove_reader(self._fd)
+        if not ended.done():
+            ended.set_result(None)
 
     def close(self) -> None:
         if self._fd >= 0:
+            if self._ended is not None:
+                self._ended.get_loop().remove_reader(self._fd)
             os.close(self._fd)
             self._fd = -1
 

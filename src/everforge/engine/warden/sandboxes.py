@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -45,8 +46,8 @@ class Sandboxes:
         self._folders = folders
         self._cgroups = cgroups
         self._children = children
-        self._images = images
-        self._snapshots = snapshots
+        self._images = images.resolve()
+        self._snapshots = snapshots.resolve()
         self._report = report
         self._held: dict[str, Held] = {}
         self._traces = Traces(folders, cgroups)
@@ -114,15 +115,17 @@ class Sandboxes:
         managed = self._cgroups is not None and self._cgroups.managed
         runsc = Runsc(self._binary(verb.engine), self._folders, verb.id, disk_mb=verb.disk_mb, cgroups=managed)
         cgroup = self._cgroups.path(verb.id) if self._cgroups is not None and managed else None
+        folder = self._folders.bundles / verb.id
         try:
             bundle.write(
-                self._folders.bundles / verb.id,
+                folder,
                 image=verb.image,
                 resources=bundle.resources(verb.memory_mb, verb.cpus, verb.processes),
                 cgroup=cgroup,
             )
             stdio, theirs = new_stdio()
         except OSError as e:
+            shutil.rmtree(folder, ignore_errors=True)
             raise StartFailed(f"a sandbox could not be prepared: {e}") from e
         held = Held(verb.id, verb.engine, runsc, stdio, verb.memory_mb, verb.pooled)
         self._held[verb.id] = held
@@ -157,13 +160,20 @@ class Sandboxes:
                 if held.doomed:
                     raise SandboxLost(f"sandbox {held.id} was destroyed before it was up")
                 self._find_processes(held)
-            except BaseException:
-                await self._traces.kill_all(held.id)
-                await self._forget(held)
+            except BaseException as e:
+                await self._undo(held)
+                if isinstance(e, OSError):
+                    raise failure(f"the sandbox did not come up: {e}") from e
                 raise
             held.state = "created" if state == "created" else "running"
             held.watcher = asyncio.create_task(self._watch(held))
         return held
+
+    async def _undo(self, held: Held) -> None:
+        try:
+            await self._traces.kill_all(held.id)
+        finally:
+            await self._forget(held)
 
     def _enter_cgroup(self, held: Held, argv: list[str], sizes: verbs.Sized) -> list[str]:
         if self._cgroups is None or self._cgroups.managed:
@@ -179,7 +189,8 @@ class Sandboxes:
             status = self._children.status(sentry)
             raise StartFailed(f"the sandbox ended at once: {': '.join(how_it_ended(status))} {held.stdio.last_words()}")
 
-    async def adopt(self, verb: verbs.Adopt, descriptors: list[int]) -> Held:
+    def adopt(self, verb: verbs.Adopt, descriptors: list[int]) -> Held:
+        """The descriptors are taken only when it succeeds."""
         if verb.id in self._held:
             raise InvalidInput(f"there is a sandbox {verb.id} already")
         managed = self._cgroups is not None and self._cgroups.managed
@@ -187,9 +198,10 @@ class Sandboxes:
         held = Held(verb.id, verb.engine, runsc, Stdio(*descriptors), verb.memory_mb, verb.pooled, state="running")
         try:
             self._find_processes(held)
-        except StartFailed as e:
-            held.sentry = held.gofer = None
-            raise SandboxLost(f"sandbox {verb.id} ended together with its warden") from e
+        except (StartFailed, OSError) as e:
+            for process in held.processes:
+                process.close()
+            raise SandboxLost(f"sandbox {verb.id} ended together with its warden, or cannot be held by another: {e}") from e
         self._held[verb.id] = held
         held.watcher = asyncio.create_task(self._watch(held))
         return held
@@ -217,9 +229,6 @@ class Sandboxes:
         held.pooled = False
         return held
 
-    def limit(self, verb: verbs.Limit) -> None:
-        self._limit(self.get(verb.id), verb)
-
     def _limit(self, held: Held, sizes: verbs.Sized) -> None:
         if self._cgroups is not None:
             try:
@@ -235,8 +244,7 @@ class Sandboxes:
         return used or 0
 
     def note_memory_kills(self, held: Held) -> None:
-        """Those of a sandbox that lives on are not what it dies of later."""
-        held.memory_kills = self._memory_kills(held)
+        held.note_memory_kills(self._memory_kills(held))
 
     def _memory_kills(self, held: Held) -> int:
         return self._cgroups.memory_kills(held.id) if self._cgroups is not None else 0
@@ -289,7 +297,7 @@ class Sandboxes:
         if held.doomed:
             return "destroyed", ""
         how, detail = how_it_ended(status)
-        if how != "exited" and (held.over_memory or self._memory_kills(held) > held.memory_kills):
+        if how != "exited" and held.is_out_of_memory(self._memory_kills(held)):
             return "out_of_memory", f"over its limit of {held.memory_mb} MB"
         words = held.stdio.last_words() if how == "exited" else ""
         return how, f"{detail}: {words}" if words else detail

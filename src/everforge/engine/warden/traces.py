@@ -28,10 +28,13 @@ class Traces:
         await self._kill(id, processes.scan(self._folders.state).get(id, []))
 
     async def _kill(self, id: str, pids: list[int]) -> None:
-        found = [p for p in (Process.open(pid, id, self._folders.state) for pid in pids) if p is not None]
+        found: list[Process] = []
         try:
-            for process in found:
-                process.kill()
+            for pid in pids:
+                process = Process.open(pid, id, self._folders.state)
+                if process is not None:
+                    found.append(process)
+                    process.kill()
             async with asyncio.timeout(KILL_SECONDS):
                 for process in found:
                     await process.ended()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from typing import Any, ClassVar, get_type_hints
 
 from everforge.wire.errors import ProtocolError
@@ -115,12 +116,6 @@ class Claim(Sized):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit(Sized):
-    name = "limit"
-    repeatable = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Destroy(OneSandbox):
     name = "destroy"
     repeatable = True
@@ -171,9 +166,7 @@ class Sweep(Verb):
     repeatable = True
 
 
-VERBS: dict[str, type[Verb]] = {
-    v.name: v for v in (Hello, Start, Create, Restore, Save, Claim, Limit, Destroy, Descriptors, Usage, Adopt, List, Sweep)
-}
+VERBS: dict[str, type[Verb]] = {v.name: v for v in (Hello, Start, Create, Restore, Save, Claim, Destroy, Descriptors, Usage, Adopt, List, Sweep)}
 
 
 def encode(verb: Verb) -> dict[str, Any]:
@@ -186,10 +179,9 @@ def decode(message: dict[str, Any]) -> Verb:
     cls = VERBS.get(str(message.get("verb")))
     if cls is None:
         raise ProtocolError(f"there is no verb {str(message.get('verb'))[:40]!r}")
-    hints = get_type_hints(cls)
-    names = {f.name for f in fields(cls)}
+    types = _types(cls)
     for key, value in rest.items():
-        wanted = hints[key] if key in names else None
+        wanted = types.get(key)
         # JSON writes 2.0 and 2 alike in some languages; a bool is an int in ours.
         if type(value) is not wanted and not (wanted is float and type(value) is int):
             raise ProtocolError(f"the verb {cls.name} has no such field as {key[:40]!r} with such a value")
@@ -197,6 +189,13 @@ def decode(message: dict[str, Any]) -> Verb:
         return cls(**rest)
     except TypeError as e:
         raise ProtocolError(f"the verb {cls.name} lacks a field") from e
+
+
+@cache
+def _types(cls: type[Verb]) -> dict[str, Any]:
+    """Of its fields. Once: finding them out takes longer than all the rest of a request."""
+    hints = get_type_hints(cls)
+    return {f.name: hints[f.name] for f in fields(cls)}
 
 
 def _check(holds: bool, field: str) -> None:

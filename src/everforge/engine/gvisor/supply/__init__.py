@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .find import FoundRunsc, find, find_or_build
-from .probe import ProbeOutcome, probe_runsc
+from .probe import ProbeOutcome, namespace_problem, namespace_remedy, probe_runsc
 
-__all__ = ["FoundRunsc", "ProbeOutcome", "find", "find_or_build", "probe_runsc"]
+__all__ = ["FoundRunsc", "ProbeOutcome", "find", "find_or_build", "namespace_problem", "namespace_remedy", "probe_runsc"]
