@@ -359,8 +359,9 @@ class TestWithoutRoot:
             *command, action, *places, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=folder
         )
         out, err = await process.communicate()
+        assert process.returncode == 0, err.decode()[-1000:]
         await until(lambda: not (folder / "data" / "run").exists())
-        return out.decode() or err.decode()
+        return out.decode()
 
     async def test_an_ordinary_user_can_start_save_and_restore(self, user_folder: Path, given: tuple[list[str], list[str]]) -> None:
         told = await self._run(user_folder, given, "probe")
