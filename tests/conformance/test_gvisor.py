@@ -339,28 +339,31 @@ class TestFaults:
         assert not ground.cgroups()
 
 
+@pytest.fixture(scope="module")
+def user_folder() -> Iterator[Path]:
+    """Where an ordinary user can reach it: pytest's own folders are closed to others."""
+    folder = Path(tempfile.mkdtemp(prefix="everforge-user-", dir="/var/tmp"))
+    os.chown(folder, USER, USER)
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def given(user_folder: Path, runsc: Path, minimal_image: Image) -> tuple[list[str], list[str]]:
+    return _give_to_user(user_folder, runsc, minimal_image)
+
+
 class TestWithoutRoot:
-    @pytest.fixture(scope="class")
-    def user_folder(self) -> Iterator[Path]:
-        """Where an ordinary user can reach it: pytest's own folders are closed to others."""
-        folder = Path(tempfile.mkdtemp(prefix="everforge-user-", dir="/var/tmp"))
-        os.chown(folder, USER, USER)
-        folder.chmod(0o755)
-        yield folder
-        shutil.rmtree(folder)
-
-    @pytest.fixture(scope="class")
-    def given(self, user_folder: Path, runsc: Path, minimal_image: Image) -> tuple[list[str], list[str]]:
-        return _give_to_user(user_folder, runsc, minimal_image)
-
     async def _run(self, folder: Path, given: tuple[list[str], list[str]], action: str) -> str:
         command, places = given
         process = await asyncio.create_subprocess_exec(
             *command, action, *places, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=folder
         )
         out, err = await process.communicate()
+        assert process.returncode == 0, err.decode()[-1000:]
         await until(lambda: not (folder / "data" / "run").exists())
-        return out.decode() or err.decode()
+        return out.decode()
 
     async def test_an_ordinary_user_can_start_save_and_restore(self, user_folder: Path, given: tuple[list[str], list[str]]) -> None:
         told = await self._run(user_folder, given, "probe")
