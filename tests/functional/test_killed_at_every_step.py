@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from kit.folders import strangers
 from kit.real import processes_of, until_gone
 from kit.serverprocess import Died, Refusal, ServerProcess
 
@@ -123,9 +124,8 @@ async def check_nothing_leaked(server: ServerProcess) -> None:
 
 async def left_behind(server: ServerProcess) -> set[str]:
     claimed, folders = await server.call("claims")
-    there = {p.name for p in (server.data / "snapshots").iterdir()}
     running = {c.split()[-1] for c in processes_of(server.data).values() if "runsc" in c and " boot " in c}
-    return (there - set(folders)) | (running - set(claimed))
+    return strangers(server.data / "snapshots", folders) | (running - set(claimed))
 
 
 @pytest.mark.timeout(900)

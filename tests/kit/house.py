@@ -21,6 +21,8 @@ from everforge.store.base import MachineQuery, Snapshots, Store
 from everforge.store.memory import MemoryStore
 from everforge.store.snapshots import PACKED_BYTES, SnapshotFolder
 
+from .folders import strangers
+
 QUICK = MachineSettings(
     idle_seconds=60.0,
     timeout_seconds=5.0,
@@ -177,7 +179,7 @@ class House:
         claimed = {r.sandbox for r in records if r is not None and r.sandbox is not None}
         assert set(self.host.sandboxes) <= claimed, "a sandbox belongs to nobody"
         known = {str(s) for s in await self.store.referenced_snapshots()} | {str(s) for s in self.machines.templates.in_use}
-        assert self.folders() <= known, "a snapshot folder belongs to nobody"
+        assert strangers(self.folder, known) == set(), "a snapshot folder belongs to nobody"
 
 
 async def _bury(keeper: Any) -> None:

@@ -291,7 +291,7 @@ class SteppingDisk(Disk):
 
 def _stepping(name: str) -> Callable[..., Any]:
     def act(self: SteppingDisk, *args: Any, **options: Any) -> Any:
-        self.step(name)
+        self.step(f"{name} {args[0].name}" if isinstance(args[0], Path) else name)
         return getattr(Disk, name)(self, *args, **options)
 
     return act
@@ -355,9 +355,10 @@ async def test_at_whatever_step_packing_ends_every_point_is_still_there(tmp_path
         assert slots(healthy) == 3, disk.done
         assert names(healthy) == {template, *ids, ".pack-m1"}
         await healthy.close()
-    assert "remove_file" in disk.done
-    assert disk.done.index("sync") < disk.done.index("replace")
-    assert "sync" in disk.done[disk.done.index("replace") :]
+    new = next(step for step in disk.done if step.startswith("replace ")).removeprefix("replace ")
+    order = ["write_at", "sync pages", f"write_file {new}", f"replace {new}", "sync .pack-m1", f"sync {at}", "remove_file pages.img"]
+    assert [step for step in disk.done if step in order[1:]] == order[1:]
+    assert max(i for i, step in enumerate(disk.done[: disk.done.index(order[-1])]) if step == "write_at") < disk.done.index("sync pages")
 
 
 @FAULTS
