@@ -89,7 +89,7 @@ class Instructions:
 
     def _end(self, end: End, body: bytes | None = None) -> None:
         """With what only the agent knows put in. `body` is the message as it came."""
-        if body is None or not self._nothing_to_add:
+        if body is None or end.dropped_bytes or not self._nothing_to_add:  # what was dropped is not the interpreter's to tell
             note = "; ".join([*([end.note] if end.note else []), *self._dropped(), *self._notes])
             body = encode(dataclasses.replace(end, note=note or None, dropped_bytes=self._outlet.dropped_bytes))
             self._notes = []

@@ -80,8 +80,8 @@ class Interpreter:
         elif frame.kind == wire.SETUP:
             self._set_up(json.loads(frame.body))
         elif frame.kind == wire.ENTROPY:
-            entropy.reseed(frame.body)
-            self.channel.send(wire.RESEEDED, b"")
+            failed = entropy.reseed(frame.body)
+            self.channel.send(wire.RESEEDED, ", ".join(failed).encode())
 
     def _obey_in_between(self) -> None:
         """In the middle of an instruction the agent gives no orders but entropy, and says so by a signal."""

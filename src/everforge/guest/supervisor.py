@@ -16,12 +16,13 @@ from .outlet import Outlet
 from .worker import Worker, describe_exit
 
 HANG_UP_SECONDS_MAX = 0.5  # between the end of the interpreter's channel and its death
+UNSEEDED_BYTES_MAX = 200  # of the names of generators that could not be seeded
 STARTS_MAX = 2  # tries in a row before an instruction is told that no interpreter can be had
 NEW_INTERPRETER = "a new interpreter began: variables, imports and threads of the one before are gone, files are not"
 
 
 class Supervisor:
-    """`on_reseeded` is called when the interpreter has taken fresh entropy, or never will."""
+    """`on_reseeded` is called when the interpreter has taken fresh entropy, or is dead: a new one seeds itself."""
 
     def __init__(self, link: GuestLink, outlet: Outlet, instructions: Instructions, on_reseeded: Callable[[], None]) -> None:
         self.env = home.environment()
@@ -112,6 +113,9 @@ class Supervisor:
             worker.ready = True
             self._failed_starts = 0
         elif frame.kind == channel.RESEEDED:
+            if frame.body:
+                failed = frame.body[:UNSEEDED_BYTES_MAX].decode("utf-8", "replace")
+                self._instructions.note(f"random numbers may be those of another copy of this machine: {failed} could not be seeded anew")
             self._on_reseeded()
         else:
             raise ProtocolError(f"there is no frame of kind {frame.kind}")

@@ -17,7 +17,7 @@ from typing import Any
 from everforge.engine.base import Ending, How, Sandbox
 from everforge.wire.errors import EverforgeError, ProtocolError, SandboxLost, SaveFailed, Uncertain
 from everforge.wire.events import Displayed, Ended, Event, Output
-from everforge.wire.messages import Display, End, Freeze, Frozen, Go, GuestMessage, Interrupt, Kill, Outputs, Run, Setup, Thawed
+from everforge.wire.messages import CannotFreeze, Display, End, Freeze, Frozen, Go, GuestMessage, Interrupt, Kill, Outputs, Run, Setup, Thawed
 
 from .dossier import Dossier
 from .guestline import GuestLine
@@ -26,6 +26,7 @@ from .settings import MachineSettings
 log = logging.getLogger(__name__)
 OUTPUT_SLACK = 1.5  # the guest keeps the limit itself; one that goes this far over it is not our guest any more
 ENDED_SECONDS = 5.0  # for the engine to say how a sandbox ended
+WHY_CHARACTERS_MAX = 500  # of a guest's sentence that goes into a machine's record
 
 
 class Incarnation:
@@ -129,6 +130,8 @@ class Incarnation:
             case Frozen():
                 if message.token == self._freeze_token:  # an old one comes again after a change of servers
                     self._answer(message)
+            case CannotFreeze():
+                self._refuse_freeze(message)
             case Thawed():
                 self._answer(message)
             case _:
@@ -137,6 +140,11 @@ class Incarnation:
     def _answer(self, message: GuestMessage) -> None:
         if (future := self._answers.get(type(message))) and not future.done():
             future.set_result(message)
+
+    def _refuse_freeze(self, message: CannotFreeze) -> None:
+        future = self._answers.get(Frozen)
+        if message.token == self._freeze_token and future is not None and not future.done():
+            future.set_exception(SaveFailed(f"the machine was not saved: {message.why[:WHY_CHARACTERS_MAX]}"))
 
     def _add(self, event: Event) -> None:
         (self._events if self._end_frame is None else self._behind_end).append(event)
@@ -227,7 +235,7 @@ class Incarnation:
         await self.line.send(Setup(env=env, limits=limits))
 
     async def freeze(self) -> None:
-        """The user's processes stand still and everything they said is on the tape (but behind a held end)."""
+        """The user's processes stand still and everything they said is on the tape (but behind a held end). Raises SaveFailed, and they go on."""
         self._freeze_token = secrets.randbits(31)
         with self._dossier.steps.step("freeze"):
             try:

@@ -16,27 +16,33 @@ from everforge.wire.errors import ProtocolError
 from everforge.wire.messages import (
     FROM_GUEST,
     FROM_KEEPER,
+    CannotFreeze,
     Display,
     End,
+    Frozen,
     GuestMessage,
     Hello,
     Outputs,
     Run,
+    Thawed,
     decode_from_guest,
     decode_from_keeper,
     encode,
 )
 from everforge.wire.shapes import INTEGER_MAX, field_checks
 
+counts = st.integers(0, messages.COUNT_MAX)
 ints = st.integers(-INTEGER_MAX, INTEGER_MAX)
 texts = st.text()  # without lone surrogates: those do not come back as they were
 plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
 json_values = st.recursive(plain, lambda c: st.lists(c, max_size=4) | st.dictionaries(texts, c, max_size=4), max_leaves=10)
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "int": ints,
+    "Count": counts,
+    "Count | None": st.none() | counts,
+    "Nanoseconds": st.integers(0, INTEGER_MAX),
     "str": texts,
     "bool": st.booleans(),
-    "int | None": st.none() | ints,
     "str | None": st.none() | texts,
     "list[str]": st.lists(texts, max_size=5),
     "Stream": st.sampled_from(["stdout", "stderr"]),
@@ -64,7 +70,7 @@ def test_what_a_keeper_says_arrives_as_it_was(message: GuestMessage) -> None:
 
 def test_no_two_messages_have_the_same_kind() -> None:
     kinds = [cls.kind for cls in (*FROM_GUEST.values(), *FROM_KEEPER.values())]
-    assert len(set(kinds)) == len(kinds) == 14
+    assert len(set(kinds)) == len(kinds) == 15
 
 
 kinds = st.sampled_from(sorted({*FROM_GUEST, *FROM_KEEPER})) | st.integers(0, 255)
@@ -123,6 +129,31 @@ def test_a_message_with_one_wrong_field_is_a_message_or_a_protocol_error(message
 def test_what_is_no_message_is_refused(kind: int, body: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_from_keeper(kind, body)
+
+
+BODIES = {
+    Hello: {"protocol": 1, "epoch": 1, "sent": 0, "received": 0, "frozen": False, "running": 1, "running_ms": 0, "last": 1, "interpreter": 1},
+    Outputs: {"instruction": 1, "stream": "stdout", "lines": ["a"], "partial": False, "origin": 1},
+    Display: {"instruction": 1, "data": {}, "metadata": {}},
+    End: {"instruction": 1, "end": "value", "runtime_us": 0, "dropped_bytes": 0},
+    Frozen: {"token": 1},
+    CannotFreeze: {"token": 1, "why": ""},
+    Thawed: {"drift_ns": 0, "reseeded": True},
+}
+NUMBERS = [(cls, name) for cls, body in BODIES.items() for name, value in body.items() if type(value) is int and name != "drift_ns"]
+
+
+@pytest.mark.parametrize(("cls", "name"), NUMBERS)
+@pytest.mark.parametrize("value", [-1, -(2**63), messages.COUNT_MAX + 1, 2**63 - 1, 2**64, 10**4000, 1.0, True, "1"])
+def test_a_guest_s_number_out_of_its_range_is_refused(cls: type[GuestMessage], name: str, value: object) -> None:
+    assert decode_from_guest(cls.kind, json.dumps(BODIES[cls]).encode())
+    with pytest.raises(ProtocolError):
+        decode_from_guest(cls.kind, json.dumps(BODIES[cls] | {name: value}).encode())
+
+
+def test_every_number_of_a_guest_is_tried_above() -> None:
+    declared = {(cls, f.name) for cls in FROM_GUEST.values() for f in fields(cls) if "Count" in str(f.type) or str(f.type).startswith("int")}
+    assert declared == {*NUMBERS, (Thawed, "drift_ns")}
 
 
 def test_a_message_of_the_other_direction_is_refused() -> None:
