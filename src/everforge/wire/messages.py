@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 from .bodies import parse
 from .errors import ProtocolError
+from .frames import MESSAGE_BYTES_MAX
 from .shapes import INTEGER_MAX, Range, field_checks
 
 PROTOCOL = 1  # raised when a guest in an old snapshot could no longer be understood
@@ -26,6 +27,7 @@ GuestEnd = Literal["value", "error", "interrupted", "died"]
 class GuestMessage:
     kind: ClassVar[int]
     control: ClassVar[bool] = False  # control messages carry number 0: never kept, never resent
+    body_bytes_max: ClassVar[int] = 64 * 1024  # what an honest writer stays well below
 
 
 # --- keeper to guest ---------------------------------------------------------------------------------------------------------------
@@ -54,6 +56,7 @@ class Setup(GuestMessage):
     """Before the first `go` of a new machine, fork or rollback: environment and limits of everything of the user's. Also changes them live."""
 
     kind = 3
+    body_bytes_max = MESSAGE_BYTES_MAX
     env: dict[str, str] = field(default_factory=dict[str, str])
     limits: dict[str, int] = field(default_factory=dict[str, int])  # names of guest.limits.GuestLimits
 
@@ -61,6 +64,7 @@ class Setup(GuestMessage):
 @dataclass(frozen=True, slots=True)
 class Run(GuestMessage):
     kind = 4
+    body_bytes_max = MESSAGE_BYTES_MAX
     instruction: Count
     code: str
 
@@ -123,6 +127,7 @@ class Outputs(GuestMessage):
     """Lines without their newline, in order. Only the last may be `partial`: its newline has not come (yet)."""
 
     kind = 66
+    body_bytes_max = 3 * 1024 * 1024  # what a guest reads from a pipe at once (256 KiB) and a long line, each byte spelled as \ufffd, and some
     instruction: Count | None  # the one running when it came; None between instructions
     stream: Stream
     lines: list[str]
@@ -135,6 +140,7 @@ class Display(GuestMessage):
     """Rich output: MIME type to text (base64 for binary types) or JSON."""
 
     kind = 67
+    body_bytes_max = MESSAGE_BYTES_MAX
     instruction: Count | None
     data: dict[str, Any]
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -145,6 +151,7 @@ class End(GuestMessage):
     """The one end of an instruction. `died`: the interpreter is gone and `error_message` says how; the next instruction gets a new one."""
 
     kind = 68
+    body_bytes_max = MESSAGE_BYTES_MAX
     instruction: Count
     end: GuestEnd
     runtime_us: Count
@@ -204,6 +211,8 @@ def _decode(table: dict[int, type[GuestMessage]], kind: int, body: bytes) -> Gue
     cls = table.get(kind)
     if cls is None:
         raise ProtocolError(f"there is no message of kind {kind}")
+    if len(body) > cls.body_bytes_max:
+        raise ProtocolError(f"a {cls.__name__} message of {len(body)} bytes is over the limit of {cls.body_bytes_max}")
     try:
         found = parse(body)
     except ValueError as e:

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everforge.wire import messages
-from everforge.wire.bodies import NESTING_MAX
+from everforge.wire.bodies import NESTING_MAX, is_too_heavy
 from everforge.wire.errors import ProtocolError
+from everforge.wire.frames import MESSAGE_BYTES_MAX
 from everforge.wire.messages import (
     FROM_GUEST,
     FROM_KEEPER,
@@ -196,6 +197,41 @@ def test_many_brackets_side_by_side_are_not_nesting() -> None:
     assert decode_from_guest(Outputs.kind, encode(Outputs(1, "stdout", lines))) == Outputs(1, "stdout", lines)
     data: dict[str, Any] = {"a": [[] for _ in range(1000)]}
     assert decode_from_guest(Display.kind, encode(Display(None, data))) == Display(None, data)
+
+
+MB = 1 << 20
+HEAVY = {"lists": b"[],", "objects": b'{"a":1},', "strings": b'"ab",', "numbers": b"1,", "lists among text": b'"\\"[[,,",[],'}
+
+
+@pytest.mark.parametrize("piece", HEAVY.values(), ids=list(HEAVY))
+def test_more_values_than_memory_should_hold_are_refused(piece: bytes) -> None:
+    for size, fits in ((MB // 2, True), (12 * MB, False)):
+        body = b'{"instruction":0,"data":{"x":[' + piece * (size // len(piece)) + b"0]}}"
+        assert is_too_heavy(body) is not fits
+        if fits:
+            assert isinstance(decode_from_guest(Display.kind, body), Display)
+        else:
+            with pytest.raises(ProtocolError):
+                decode_from_guest(Display.kind, body)
+
+
+def test_a_long_text_full_of_commas_and_brackets_is_one_value() -> None:
+    for text in ("a,b,[1,2],{}\n" * (8 * MB // 14), '","' * (2 * MB), "\\" * (3 * MB)):
+        message = Display(0, {"text/csv": text, "text/plain": "x"})
+        assert decode_from_guest(Display.kind, encode(message)) == message
+
+
+def test_a_text_without_an_end_is_refused() -> None:
+    with pytest.raises(ProtocolError):
+        decode_from_guest(Display.kind, b'{"instruction":0,"data":{"x":"' + b"[,{" * (3 * MB))
+
+
+@pytest.mark.parametrize("cls", [c for c in FROM_GUEST.values() if c.body_bytes_max < MESSAGE_BYTES_MAX])
+def test_a_message_longer_than_an_honest_one_ever_is_is_refused(cls: type[GuestMessage]) -> None:
+    body = json.dumps(BODIES[cls]).encode()
+    assert decode_from_guest(cls.kind, body + b" " * (cls.body_bytes_max - len(body)))
+    with pytest.raises(ProtocolError):
+        decode_from_guest(cls.kind, body + b" " * (cls.body_bytes_max - len(body) + 1))
 
 
 @given(st.text(st.characters()))  # with lone surrogates
