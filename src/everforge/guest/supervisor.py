@@ -140,9 +140,9 @@ class Supervisor:
             self._cause_of_death = "it was killed because the instruction did not end when it was interrupted"
             self.worker.kill()
 
-    def tell_killed(self, pid: int, why: str) -> None:
-        """A process that was killed to save the others: the interpreter itself, or one of those it had started."""
-        if self.worker is not None and pid == self.worker.pid:
+    def tell_killed(self, pids: list[int], why: str) -> None:
+        """Of processes that were killed to save the others: the interpreter itself, or some that it had started."""
+        if self.worker is not None and self.worker.pid in pids:
             self._cause_of_death = why
         else:
             self._instructions.note(why)
@@ -204,7 +204,7 @@ class Supervisor:
         self._failed_starts += 1
         if self._failed_starts < STARTS_MAX:
             # What the user has left running may be what takes all the processes or memory there are.
-            processes.kill_all(processes.user_processes())
+            processes.end_all(lambda _: True)
             self._instructions.note("every process was ended, because no interpreter could be started beside them")
             self.start()
         elif self._instructions.queue:
