@@ -24,7 +24,8 @@ SAMPLES: Sequence[messages.GuestMessage] = [
     messages.Outputs(1, "stdout", ["a", "\u00fc\ud800"], True, 3),
     messages.Display(None, {"text/html": "<b>", "application/json": [1.5, None, {"a": []}]}),
     messages.End(1, "error", 5, None, None, "ValueError", "no", "Traceback"),
-    messages.Thawed(-1),
+    messages.Thawed(-1, False),
+    messages.CannotFreeze(7, "process 7 (cat)"),
 ]
 
 

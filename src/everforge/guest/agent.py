@@ -148,10 +148,9 @@ class Agent:
         self.supervisor.give_up_hung_up(now)
         self.freezer.give_up_reseeding(now)
         worker = self.supervisor.worker
-        killed = self._memory.look(now, self.instructions.running is not None, worker.pid if worker else None)
-        if killed is not None:
-            process, why = killed
-            self.supervisor.tell_killed(process.pid, why)
+        ended = self._memory.look(now, self.instructions.running is not None, worker.pid if worker else None)
+        if ended is not None:
+            self.supervisor.tell_killed(ended.pids, ended.why)
 
     def _start_next(self) -> None:
         if self.instructions.queue and self.instructions.running is None and not self.freezer.holds_back:

@@ -6,15 +6,15 @@ import time
 from typing import NamedTuple
 
 from ..wire.errors import ProtocolError
-from ..wire.messages import Frozen, Go, Thawed
+from ..wire.messages import CannotFreeze, Frozen, Go, Thawed
 from . import channel, processes
 from .instructions import Instructions
 from .link import GuestLink
 from .outlet import Outlet
-from .processes import Standstill
+from .processes import Process, Standstill
 from .supervisor import Supervisor
 
-RESEED_SECONDS_MAX = 1.0
+RESEED_SECONDS_MAX = 1.0  # then `thawed` says that it is still to be done: the order stays ahead of every instruction in the channel
 
 
 class Reseeding(NamedTuple):
@@ -39,9 +39,10 @@ class Freezer:
     def freeze(self, token: int) -> None:
         if self.standstill is None:
             standstill = Standstill()
-            if not standstill.begin():
+            if moving := standstill.begin():
                 standstill.end()
-                return  # no answer is the honest one: something of the user's still moves
+                self._link.send(CannotFreeze(token, _describe(moving)))
+                return
             self._tell_everything()
             self.standstill = standstill
         self._link.send(Frozen(token))
@@ -57,8 +58,9 @@ class Freezer:
     def go(self, go: Go) -> None:
         drift_ns = time.time_ns() - go.time_ns
         worker = self._supervisor.worker
-        if go.entropy is not None and worker is not None and worker.ready:
-            # Ordered before anything of the user's runs; told as thawed when the interpreter has done it.
+        if go.entropy is not None and worker is not None:
+            # Ordered before anything of the user's runs, also to one that is only starting; told as thawed when the interpreter has done it. One
+            # that comes after it seeds itself.
             worker.order(channel.ENTROPY, _from_hex(go.entropy))
             self.reseeding = Reseeding(time.monotonic() + RESEED_SECONDS_MAX, drift_ns)
         if self.standstill is not None:
@@ -70,14 +72,22 @@ class Freezer:
             processes.send_signal(worker.pid, channel.ORDERS_SIGNAL)
 
     def give_up_reseeding(self, now: float) -> None:
+        """Of waiting only: the interpreter is in the middle of something, and finds the order before the next instruction."""
         if self.reseeding is not None and now >= self.reseeding.deadline:
-            self.thawed()
+            self.thawed(reseeded=False)
 
-    def thawed(self) -> None:
-        """The interpreter has its entropy, or will not get it."""
+    def thawed(self, *, reseeded: bool = True) -> None:
+        """The interpreter has its entropy, or is a new one that seeded itself."""
         if self.reseeding is not None:
-            self._link.send(Thawed(self.reseeding.drift_ns))
+            self._link.send(Thawed(self.reseeding.drift_ns, reseeded))
             self.reseeding = None
+
+
+def _describe(moving: list[Process]) -> str:
+    first, others = moving[0], len(moving) - 1
+    beside = f", and {others} more" if others else ""
+    state = processes.STATES.get(first.state, f"in state {first.state}")
+    return f"process {first.pid} ({first.name}) could not be stopped: it is {state}{beside}"
 
 
 def _from_hex(text: str) -> bytes:

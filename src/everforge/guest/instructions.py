@@ -14,6 +14,7 @@ from .limits import GuestLimits
 from .link import GuestLink
 from .outlet import Outlet
 
+NOTES_MAX = 8
 QUEUE_MAX = 16  # the keeper sends one at a time; more is its mistake
 
 
@@ -60,7 +61,10 @@ class Instructions:
 
     def note(self, text: str) -> None:
         """For the end of the running instruction, or of the next one."""
-        self._notes.append(text)
+        if len(self._notes) == NOTES_MAX:
+            self._notes[-1] = "and more of the kind"
+        else:
+            self._notes.append(text)
 
     def take_end(self, body: bytes) -> None:
         """What the interpreter says is the end. Raises ProtocolError when it cannot be."""
@@ -89,7 +93,7 @@ class Instructions:
 
     def _end(self, end: End, body: bytes | None = None) -> None:
         """With what only the agent knows put in. `body` is the message as it came."""
-        if body is None or not self._nothing_to_add:
+        if body is None or end.dropped_bytes or not self._nothing_to_add:  # what was dropped is not the interpreter's to tell
             note = "; ".join([*([end.note] if end.note else []), *self._dropped(), *self._notes])
             body = encode(dataclasses.replace(end, note=note or None, dropped_bytes=self._outlet.dropped_bytes))
             self._notes = []

@@ -11,6 +11,7 @@ import threading
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
+from ..wire.bodies import is_too_heavy
 from . import channel as wire
 from . import entropy, keyboard, results, ring
 from .channel import ORDERS_SIGNAL, ChildEnd, Frame
@@ -80,8 +81,8 @@ class Interpreter:
         elif frame.kind == wire.SETUP:
             self._set_up(json.loads(frame.body))
         elif frame.kind == wire.ENTROPY:
-            entropy.reseed(frame.body)
-            self.channel.send(wire.RESEEDED, b"")
+            failed = entropy.reseed(frame.body)
+            self.channel.send(wire.RESEEDED, ", ".join(failed).encode())
 
     def _obey_in_between(self) -> None:
         """In the middle of an instruction the agent gives no orders but entropy, and says so by a signal."""
@@ -129,7 +130,12 @@ class Interpreter:
         if rendered.value is not None:
             told += f',"value":{encode_basestring_ascii(rendered.value)}'
         if rendered.data is not None:
-            told += f',"data":{json.dumps(rendered.data)}'
+            data = json.dumps(rendered.data)
+            if is_too_heavy(data.encode("ascii")):
+                notes = [rendered.note, f"rich data of {len(data)} bytes was left out: it has too many values"]
+                rendered = rendered._replace(note="; ".join(filter(None, notes)))
+            else:
+                told += f',"data":{data}'
         if rendered.note is not None:
             told += f',"note":{encode_basestring_ascii(rendered.note)}'
         return (told + "}").encode("ascii")
@@ -168,6 +174,9 @@ class Interpreter:
             return
         told = {"instruction": self._number, "data": results.plain_data(data), "metadata": results.plain_data(metadata)}
         body = json.dumps(told, separators=(",", ":")).encode("ascii")
+        if is_too_heavy(body):
+            print(f"a display of {len(body)} bytes was left out: it has too many values", file=sys.stderr)
+            return
         if len(body) > self.limits.display_bytes_max:
             print(f"a display of {len(body)} bytes was left out: over the limit of {self.limits.display_bytes_max}", file=sys.stderr)
             return

@@ -1,30 +1,54 @@
-"""A guard over the sum of the user's memory: rlimits bound each process, and many small ones could still take the whole sandbox down."""
+"""A guard over the sum of the user's memory: rlimits bound each process, but many small ones, or memory that belongs to none of them (memfd), could
+still take the whole sandbox down.
+
+When the sum is over the limit everything of the user's is stopped, so that nothing grows while the guilty are found and ended, and we get to run at
+all; the rest goes on when the memory has come back. That continues also what the user had stopped.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
-from pathlib import Path
+from typing import NamedTuple
 
 from . import processes
 from .limits import MIB
 from .processes import Process
 
 LOOK_SECONDS = 0.2
+LOOK_SECONDS_MIN = 0.02
+FASTEST_MB_PER_SECOND = 2000  # memory cannot be filled faster than this: so soon must be looked again
 PUT_OFF_SECONDS = 0.02
 WATCHFUL_SHARE = 0.5  # above it we look also while no instruction runs
+ROOM_SHARE = 0.2  # of the limit is made free at once, or the next look would have to end the next process
+AGAIN_SECONDS = 2.0  # over the limit twice within this time: then it is no use to end them one by one
+RETURN_SECONDS = 0.3  # for the memory of the dead to come back, before more have to die
+AGENT_MB = 16  # our own memory, which is not the user's
+
+
+class Ended(NamedTuple):
+    """Processes that were killed to save the others, and why."""
+
+    pids: list[int]
+    why: str
 
 
 class MemoryGuard:
     def __init__(self) -> None:
         self.memory_mb = 0
         self._next_look = 1.0  # long ago, and true
+        self._pause = LOOK_SECONDS
         self._watchful = False
         self._owed = False  # a look that was put off
+        self._used_mb = 0
+        self._stopped = False  # until the memory is back
+        self._struck_at = -AGAIN_SECONDS
 
     def next_look(self, running: bool) -> float | None:
         """When; None when there is nothing to watch, so that an idle machine sleeps."""
-        return self._next_look if self.memory_mb and (running or self._watchful or self._owed) else None
+        watched = self.memory_mb and (running or self._watchful or self._owed)
+        return self._next_look if watched or self._stopped else None
 
     def put_off(self, now: float) -> None:
         """An instruction begins: most are over in no time, and should not wait for a look. It is made up for soon, running or not."""
@@ -32,39 +56,81 @@ class MemoryGuard:
             self._next_look = now + PUT_OFF_SECONDS
             self._owed = True
 
-    def look(self, now: float, running: bool, interpreter: int | None) -> tuple[Process, str] | None:
-        """The process that was killed, if one had to be, and why."""
+    def look(self, now: float, running: bool, interpreter: int | None) -> Ended | None:
+        """Those that had to be killed, if any."""
         due = self.next_look(running)
         if due is None or now < due:
             return None
-        self._next_look = now + LOOK_SECONDS
         self._owed = False
-        found = processes.user_processes()
-        used_mb = self._used_mb(found)
-        self._watchful = used_mb > self.memory_mb * WATCHFUL_SHARE
-        if used_mb <= self.memory_mb or not found:
-            return None
-        largest = _to_end(found, interpreter)
-        processes.send_signal(largest.pid, signal.SIGKILL)
-        return largest, f"out of memory: {used_mb} MB in use, {self.memory_mb} MB allowed; killed the largest process, {largest.pid}"
+        before, self._used_mb = self._used_mb, _used_mb()
+        self._watchful = self._used_mb > self.memory_mb * WATCHFUL_SHARE
+        ended = None
+        if self._used_mb <= self.memory_mb or not self.memory_mb:
+            self._release()
+        elif not self._stopped or now > self._struck_at + RETURN_SECONDS:
+            ended = self._strike(now, interpreter)
+        self._next_look = now + self._pause_seconds(self._used_mb > before)
+        return ended
 
-    def _used_mb(self, found: list[Process]) -> int:
-        """Pages that forked processes share are counted for each of them, so a large sum is checked against what the kernel has given out."""
-        summed_mb = sum(p.rss_pages for p in found) * os.sysconf("SC_PAGE_SIZE") // MIB
-        if summed_mb <= self.memory_mb or not processes.is_init():
-            return summed_mb
-        return min(summed_mb, _given_out_mb())
+    def _pause_seconds(self, grows: bool) -> float:
+        """As long as it would take to fill what is left; longer each time when nothing grows."""
+        soonest = max(LOOK_SECONDS_MIN, (self.memory_mb - self._used_mb) / FASTEST_MB_PER_SECOND)
+        wanted = soonest if grows or self._stopped else max(soonest, self._pause * 2)
+        self._pause = min(wanted, LOOK_SECONDS)
+        return self._pause
+
+    def _strike(self, now: float, interpreter: int | None) -> Ended | None:
+        processes.send_everyone(signal.SIGSTOP)
+        self._stopped = True
+        found = [p for p in processes.user_processes() if p.state not in processes.DEAD]
+        again = now <= self._struck_at + AGAIN_SECONDS
+        self._struck_at = now
+        guilty = choose(found, interpreter, self._used_mb, self.memory_mb, again)
+        if not guilty:
+            return None  # the dead are on their way
+        processes.kill_all(guilty)
+        whom = f"the largest process, {guilty[0].pid}" if len(guilty) == 1 else f"{len(guilty)} processes, the largest of them {guilty[0].pid}"
+        return Ended([p.pid for p in guilty], f"out of memory: {self._used_mb} MB in use, {self.memory_mb} MB allowed; killed {whom}")
+
+    def _release(self) -> None:
+        if self._stopped:
+            processes.send_everyone(signal.SIGCONT)
+            self._stopped = False
 
 
-def _to_end(found: list[Process], interpreter: int | None) -> Process:
-    """The largest; but the interpreter, which holds the user's variables, only when it is larger than all the others together."""
-    others = [p for p in found if p.pid != interpreter]
-    itself = sum(p.rss_pages for p in found) - sum(p.rss_pages for p in others)
-    if others and itself <= sum(p.rss_pages for p in others):
-        return max(others, key=lambda p: p.rss_pages)
-    return max(found, key=lambda p: p.rss_pages)
+def choose(found: list[Process], interpreter: int | None, used_mb: int, allowed_mb: int, again: bool) -> list[Process]:
+    """Who must end, the largest first.
+
+    The interpreter, which holds the user's variables, only when it is larger than all the others together, or alone. Where what the processes have
+    does not explain what is used (a memfd is nobody's), or one by one did not help, all the others.
+    """
+    others = sorted((p for p in found if p.pid != interpreter), key=lambda p: p.rss_pages, reverse=True)
+    itself = [p for p in found if p.pid == interpreter]
+    if not others:
+        return itself
+    others_mb, itself_mb = sum(map(_rss_mb, others)), sum(map(_rss_mb, itself))
+    if again or others_mb + itself_mb < used_mb / 2:
+        return others
+    if itself_mb > others_mb:
+        return itself
+    wanted_mb = used_mb - allowed_mb * (1 - ROOM_SHARE)
+    guilty: list[Process] = []
+    while others and sum(map(_rss_mb, guilty)) < wanted_mb:
+        guilty.append(others.pop(0))
+    return guilty
 
 
-def _given_out_mb() -> int:
-    fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines() if ":" in line)
-    return (int(fields["MemTotal"].split()[0]) - int(fields["MemAvailable"].split()[0])) // 1024
+def _rss_mb(process: Process) -> float:
+    return process.rss_pages * _PAGE_BYTES / MIB
+
+
+def _used_mb() -> int:
+    """In a sandbox what its kernel has given out and cannot take back: memory of all processes, shared pages once, and of files without a disk."""
+    if not processes.is_init():
+        return int(sum(map(_rss_mb, processes.user_processes())))
+    found = _ANON_PAGES.search(processes.read_file("/proc/meminfo"))
+    return 0 if found is None else int(found[1]) // 1024 - AGENT_MB
+
+
+_ANON_PAGES = re.compile(rb"AnonPages:\s*(\d+) kB")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

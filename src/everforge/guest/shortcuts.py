@@ -16,11 +16,11 @@ END_BYTES_MAX = 4096
 # The part of the decoder that reads one string, from behind its first quote; gives where it ends too.
 _scan: Callable[[str, int], tuple[str, int]] = getattr(json.decoder, "scanstring")  # noqa: B009 - not in its type hints
 
-_ACK = re.compile(rb'\{"upto":(0|[1-9]\d{0,17})\}')
-_RUN_HEAD = re.compile(r'\{"instruction":(0|[1-9]\d{0,17}),"code":"')
+_ACK = re.compile(rb'\{"upto":(0|[1-9]\d{0,14})\}')
+_RUN_HEAD = re.compile(r'\{"instruction":(0|[1-9]\d{0,14}),"code":"')
 # A value without rich data, as short text of ASCII, or none.
 _END = re.compile(
-    rb'\{"instruction":(0|[1-9]\d{0,17}),"end":"value","runtime_us":(?:0|[1-9]\d{0,17})'
+    rb'\{"instruction":(0|[1-9]\d{0,14}),"end":"value","runtime_us":(?:0|[1-9]\d{0,14})'
     rb'(?:,"value":"[ !#-\[\]-~]*(?:\\["\\nt][ !#-\[\]-~]*)*")?\}'
 )
 

@@ -16,12 +16,13 @@ from .outlet import Outlet
 from .worker import Worker, describe_exit
 
 HANG_UP_SECONDS_MAX = 0.5  # between the end of the interpreter's channel and its death
+UNSEEDED_BYTES_MAX = 200  # of the names of generators that could not be seeded
 STARTS_MAX = 2  # tries in a row before an instruction is told that no interpreter can be had
 NEW_INTERPRETER = "a new interpreter began: variables, imports and threads of the one before are gone, files are not"
 
 
 class Supervisor:
-    """`on_reseeded` is called when the interpreter has taken fresh entropy, or never will."""
+    """`on_reseeded` is called when the interpreter has taken fresh entropy, or is dead: a new one seeds itself."""
 
     def __init__(self, link: GuestLink, outlet: Outlet, instructions: Instructions, on_reseeded: Callable[[], None]) -> None:
         self.env = home.environment()
@@ -112,6 +113,9 @@ class Supervisor:
             worker.ready = True
             self._failed_starts = 0
         elif frame.kind == channel.RESEEDED:
+            if frame.body:
+                failed = frame.body[:UNSEEDED_BYTES_MAX].decode("utf-8", "replace")
+                self._instructions.note(f"random numbers may be those of another copy of this machine: {failed} could not be seeded anew")
             self._on_reseeded()
         else:
             raise ProtocolError(f"there is no frame of kind {frame.kind}")
@@ -136,9 +140,9 @@ class Supervisor:
             self._cause_of_death = "it was killed because the instruction did not end when it was interrupted"
             self.worker.kill()
 
-    def tell_killed(self, pid: int, why: str) -> None:
-        """A process that was killed to save the others: the interpreter itself, or one of those it had started."""
-        if self.worker is not None and pid == self.worker.pid:
+    def tell_killed(self, pids: list[int], why: str) -> None:
+        """Of processes that were killed to save the others: the interpreter itself, or some that it had started."""
+        if self.worker is not None and self.worker.pid in pids:
             self._cause_of_death = why
         else:
             self._instructions.note(why)
@@ -200,7 +204,7 @@ class Supervisor:
         self._failed_starts += 1
         if self._failed_starts < STARTS_MAX:
             # What the user has left running may be what takes all the processes or memory there are.
-            processes.kill_all(processes.user_processes())
+            processes.end_all(lambda _: True)
             self._instructions.note("every process was ended, because no interpreter could be started beside them")
             self.start()
         elif self._instructions.queue:

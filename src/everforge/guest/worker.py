@@ -109,7 +109,7 @@ class Worker:
     def kill(self) -> None:
         """The interpreter first, so that it starts nothing more, then everything else of its session."""
         processes.send_signal(self.pid, signal.SIGKILL)
-        processes.kill_all(p for p in processes.user_processes() if self.pid in (p.pid, p.session, p.group))
+        processes.end_all(lambda p: self.pid in (p.pid, p.session, p.group))
 
     def close(self) -> None:
         self.ring.close()

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 from everforge.engine.base import Link
 from everforge.wire import frames
@@ -15,9 +17,15 @@ from everforge.wire.errors import ProtocolError, SandboxLost
 from everforge.wire.messages import Ack, Attach, GuestMessage, Hello, decode_from_guest, encode
 
 DECODE_IN_THREAD_BYTES = 512 * 1024  # JSON of this size takes milliseconds: too long for the event loop
+# One at a time in the whole server: what is being read takes many times its length in memory, and guests choose the moment.
+_LARGE = ThreadPoolExecutor(1, thread_name_prefix="large-messages")
 ACK_EVERY_BYTES = 512 * 1024  # well below what the guest keeps (4 MiB) before it makes the user's writer wait
 
-Numbered = tuple[int, GuestMessage]
+
+class Heard(NamedTuple):
+    number: int
+    message: GuestMessage
+    size_bytes: int  # on the link
 
 
 class GuestLine:
@@ -26,7 +34,7 @@ class GuestLine:
         self._decoder = frames.Decoder(frames.GUEST_RECORD_BYTES_MAX)
         self._assembler = frames.Assembler()
         self._sent = 0
-        self._pending: list[Numbered] = []
+        self._pending: list[Heard] = []
         self._owed: int | None = None  # acknowledgement not yet sent
         self._unacknowledged_bytes = 0
         self._sending = asyncio.Lock()  # a message of several records must not be cut by another
@@ -57,11 +65,11 @@ class GuestLine:
 
     async def _hello(self) -> Hello:
         while True:
-            for index, (number, message) in enumerate(batch := await self._read()):
-                if not isinstance(message, Hello):
-                    raise ProtocolError(f"the guest said {type(message).__name__} ({number}) before hello")
-                self._pending = list(batch[index + 1 :])
-                return message
+            for index, heard in enumerate(batch := await self._read()):
+                if not isinstance(heard.message, Hello):
+                    raise ProtocolError(f"the guest said {type(heard.message).__name__} ({heard.number}) before hello")
+                self._pending = batch[index + 1 :]
+                return heard.message
 
     async def send(self, message: GuestMessage) -> None:
         async with self._sending:
@@ -77,7 +85,7 @@ class GuestLine:
                 await self._link.send(record)
             self._sent = records[-1].number
 
-    async def receive(self) -> Sequence[Numbered]:
+    async def receive(self) -> Sequence[Heard]:
         """Messages that have come, at least one. Raises SandboxLost at the end of the link and ProtocolError for anything malformed."""
         if self._pending:
             batch, self._pending = self._pending, []
@@ -97,22 +105,22 @@ class GuestLine:
     def close(self) -> None:
         self._link.close()
 
-    async def _read(self) -> list[Numbered]:
+    async def _read(self) -> list[Heard]:
         data = await self._link.receive()
         if not data:
             raise SandboxLost("the guest's side of the link is closed")
         self._unacknowledged_bytes += len(data)
-        batch: list[Numbered] = []
+        batch: list[Heard] = []
         for record in self._decoder.feed(data):
             message = self._assembler.add(record)
             if message is not None:
-                batch.append((message.number, await self._decode(message)))
+                batch.append(Heard(message.number, await self._decode(message), len(message.body)))
         return batch
 
     @staticmethod
     async def _decode(message: frames.Message) -> GuestMessage:
         if len(message.body) > DECODE_IN_THREAD_BYTES:
-            return await asyncio.to_thread(decode_from_guest, message.kind, message.body)
+            return await asyncio.get_running_loop().run_in_executor(_LARGE, decode_from_guest, message.kind, message.body)
         return decode_from_guest(message.kind, message.body)
 
     def _take_owed_ack(self) -> bytes:

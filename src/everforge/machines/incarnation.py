@@ -12,21 +12,27 @@ import logging
 import secrets
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from everforge.engine.base import Ending, How, Sandbox
 from everforge.wire.errors import EverforgeError, ProtocolError, SandboxLost, SaveFailed, Uncertain
 from everforge.wire.events import Displayed, Ended, Event, Output
-from everforge.wire.messages import Display, End, Freeze, Frozen, Go, GuestMessage, Interrupt, Kill, Outputs, Run, Setup, Thawed
+from everforge.wire.messages import CannotFreeze, Display, End, Freeze, Frozen, Go, GuestMessage, Interrupt, Kill, Outputs, Run, Setup, Thawed
 
 from .dossier import Dossier
-from .guestline import GuestLine
+from .guestline import GuestLine, Heard
 from .settings import MachineSettings
 
 log = logging.getLogger(__name__)
+Answer = TypeVar("Answer", Frozen, Thawed)
 OUTPUT_SLACK = 1.5  # the guest keeps the limit itself; one that goes this far over it is not our guest any more
 UNDER_WAY_BYTES = 8 * 1024 * 1024  # and what was said before it heard of a limit: a pipe full, and all that it keeps for a resend
 ENDED_SECONDS = 5.0  # for the engine to say how a sandbox ended
+# What waits in memory behind a held end, as it came over the link; as objects it can be thirty times as much, but no message becomes more than 64 MB
+# (wire.bodies), so a large one counts as LARGE_BYTES. An honest guest stops by itself at 4 MiB and one large message.
+BEHIND_END_BYTES_MAX = 8 * 1024 * 1024
+LARGE_BYTES = 2 * 1024 * 1024
+WHY_CHARACTERS_MAX = 500  # of a guest's sentence that goes into a machine's record
 
 
 class Incarnation:
@@ -46,6 +52,8 @@ class Incarnation:
         self._end_frame: int | None = None  # of the end that is held
         self._events: list[Event] = []  # said by the guest, not yet on the tape
         self._behind_end: list[Event] = []
+        self._behind_end_bytes = 0
+        self._end_committed = asyncio.Event()
         self._next_seq: dict[int | None, int] = {}
         self._output_bytes = 0
         self._freeze_token = 0
@@ -92,10 +100,12 @@ class Incarnation:
     async def _pump(self) -> None:
         try:
             while True:
-                for number, message in await self.line.receive():
-                    self._take(number, message)
+                for heard in await self.line.receive():
+                    self._take(heard)
                 if self._end_frame is None:
                     await self.flush()
+                elif self._behind_end_bytes > BEHIND_END_BYTES_MAX:
+                    await self._end_committed.wait()  # nothing more is read meanwhile, so whoever writes must wait too
         except SandboxLost:
             await self._lost_link()
         except ProtocolError as e:
@@ -118,37 +128,45 @@ class Incarnation:
         except TimeoutError:
             self.lose(Ending(How.KILLED, "the guest closed its link"))
 
-    def _take(self, number: int, message: GuestMessage) -> None:
-        match message:
-            case Outputs():
-                self._add(self._output(number, message))
-            case Display():
-                self._check_instruction(message.instruction)
-                self._add(Displayed(instruction=message.instruction, data=message.data, metadata=message.metadata, epoch=self._epoch, frame=number))
-            case End():
-                self._take_end(number, message)
-            case Frozen():
+    def _take(self, heard: Heard) -> None:
+        match heard.message:
+            case Outputs() as message:
+                self._add(self._output(heard.number, message), heard.size_bytes)
+            case Display() as message:
+                self._add(self._displayed(heard, message), heard.size_bytes)
+            case End() as message:
+                self._take_end(heard.number, message)
+            case Frozen() as message:
                 if message.token == self._freeze_token:  # an old one comes again after a change of servers
                     self._answer(message)
-            case Thawed():
+            case CannotFreeze() as message:
+                self._refuse_freeze(message)
+            case Thawed() as message:
                 self._answer(message)
-            case _:
+            case message:
                 raise ProtocolError(f"the guest said {type(message).__name__}, which only comes first")
 
     def _answer(self, message: GuestMessage) -> None:
         if (future := self._answers.get(type(message))) and not future.done():
             future.set_result(message)
 
-    def _add(self, event: Event) -> None:
-        (self._events if self._end_frame is None else self._behind_end).append(event)
+    def _refuse_freeze(self, message: CannotFreeze) -> None:
+        future = self._answers.get(Frozen)
+        if message.token == self._freeze_token and future is not None and not future.done():
+            future.set_exception(SaveFailed(f"the machine was not saved: {message.why[:WHY_CHARACTERS_MAX]}"))
+
+    def _add(self, event: Event, size_bytes: int) -> None:
+        if self._end_frame is None:
+            self._events.append(event)
+        else:
+            self._behind_end.append(event)
+            self._behind_end_bytes += min(size_bytes, LARGE_BYTES)
 
     def _output(self, number: int, message: Outputs) -> Output:
         self._check_instruction(message.instruction)
         if not message.lines:
             raise ProtocolError("the guest sent an output without lines")
-        self._output_bytes += sum(map(len, message.lines)) + len(message.lines)
-        if self._output_bytes > self._settings.output_bytes_max * OUTPUT_SLACK + UNDER_WAY_BYTES:
-            raise ProtocolError(f"the guest sent more than the {self._settings.output_bytes_max} bytes of output that it may")
+        self._count_output(sum(map(len, message.lines)) + len(message.lines))
         seq = self._next_seq.get(message.instruction, 0)
         self._next_seq[message.instruction] = seq + len(message.lines)
         return Output(
@@ -162,6 +180,16 @@ class Incarnation:
             frame=number,
         )
 
+    def _displayed(self, heard: Heard, message: Display) -> Displayed:
+        self._check_instruction(message.instruction)
+        self._count_output(heard.size_bytes)
+        return Displayed(instruction=message.instruction, data=message.data, metadata=message.metadata, epoch=self._epoch, frame=heard.number)
+
+    def _count_output(self, size_bytes: int) -> None:
+        self._output_bytes += size_bytes
+        if self._output_bytes > self._settings.output_bytes_max * OUTPUT_SLACK + UNDER_WAY_BYTES:
+            raise ProtocolError(f"the guest sent more than the {self._settings.output_bytes_max} bytes of output that it may")
+
     def _check_instruction(self, instruction: int | None) -> None:
         if instruction is not None and instruction != self._instruction:
             raise ProtocolError(f"the guest spoke of instruction {instruction}, but {self._instruction} is running")
@@ -170,6 +198,7 @@ class Incarnation:
         if self._end is None or message.instruction != self._instruction or self._end_frame is not None:
             raise ProtocolError(f"the guest ended instruction {message.instruction}, which is not running")
         self._end_frame = number
+        self._end_committed.clear()
         self._output_bytes = 0  # what comes between instructions has an allowance of its own
         if not self._end.done():
             self._end.set_result(message)
@@ -190,12 +219,14 @@ class Incarnation:
             frame = self._end_frame or 0
             events, self._events = [*self._events, replace(ended, epoch=self._epoch, frame=frame)], self._behind_end
             self._behind_end, self._end_frame, self._end, self._instruction = [], None, None, None
+            self._behind_end_bytes = 0
             self._next_seq.pop(ended.instruction, None)
             written = await self._dossier.write(events=events, step="end", **write)
             if frame:
                 await self.line.acknowledge(frame)
         if self._events:
             await self.flush()
+        self._end_committed.set()
         return next(e for e in written if isinstance(e, Ended))
 
     # --- what we tell the guest --------------------------------------------------------------------------------------------------------
@@ -228,7 +259,7 @@ class Incarnation:
         await self.line.send(Setup(env=env, limits=limits))
 
     async def freeze(self) -> None:
-        """The user's processes stand still and everything they said is on the tape (but behind a held end)."""
+        """The user's processes stand still and everything they said is on the tape (but behind a held end). Raises SaveFailed, and they go on."""
         self._freeze_token = secrets.randbits(31)
         with self._dossier.steps.step("freeze"):
             try:
@@ -241,11 +272,13 @@ class Incarnation:
     async def go(self, entropy: str | None = None) -> None:
         with self._dossier.steps.step("go"):
             try:
-                await self._order(Go(time_ns=time.time_ns(), entropy=entropy), Thawed)
+                thawed = await self._order(Go(time_ns=time.time_ns(), entropy=entropy), Thawed)
             except TimeoutError:
                 error = SandboxLost(f"the guest did not go on within {self._settings.guest_answer_seconds:g} s")
                 self.lose(Ending(How.EXITED, error.message))
                 raise error from None
+        if not thawed.reseeded:
+            log.info("machine %s is busy; it gets its fresh random numbers before the next instruction", self._dossier.record.name)
 
     def _check_alive(self) -> None:
         """Whoever begins to wait now is told at once."""
@@ -254,14 +287,14 @@ class Incarnation:
         elif self.failure is not None:
             self._fail(self.failure)
 
-    async def _order(self, message: GuestMessage, answer: type[GuestMessage]) -> None:
-        future: asyncio.Future[Any] = self._loop.create_future()
+    async def _order(self, message: GuestMessage, answer: type[Answer]) -> Answer:
+        future: asyncio.Future[Answer] = self._loop.create_future()
         self._answers[answer] = future
         self._check_alive()
         try:
             async with asyncio.timeout(self._settings.guest_answer_seconds):
                 await self.line.send(message)
-                await future
+                return await future
         finally:
             del self._answers[answer]
             if future.done() and not future.cancelled():

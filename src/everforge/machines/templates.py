@@ -142,6 +142,6 @@ class Templates:
 
 async def _await(line: GuestLine, kind: type[End] | type[Frozen]) -> End | Frozen:
     while True:
-        for _, message in await line.receive():
-            if isinstance(message, kind):
-                return message
+        for heard in await line.receive():
+            if isinstance(heard.message, kind):
+                return heard.message

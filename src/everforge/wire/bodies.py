@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, cast
 
+WEIGHT_BYTES_MAX = 64 * 1024 * 1024  # of the objects that a body becomes: a few megabytes of `[],[],[],` would be hundreds of them
+LIGHT_BYTES = 1024 * 1024  # a body that is not longer cannot be too heavy
 NESTING_MAX = 64  # lists in lists in ...: no honest display is deeper, and everything that later walks over it may recurse
 
 
@@ -23,6 +26,8 @@ _DECODER = json.JSONDecoder(parse_constant=_nothing, parse_float=_finite)
 
 def parse(body: bytes) -> Any:
     """Raises ValueError and nothing else."""
+    if is_too_heavy(body):
+        raise ValueError("too many values")
     try:
         text = body.decode("utf-8")  # strictly: left to itself, json would guess other encodings and let half surrogate pairs pass
         found = _DECODER.decode(text)
@@ -33,6 +38,27 @@ def parse(body: bytes) -> Any:
     if "\\ud" in text or "\\uD" in text:
         found = _without_lone_surrogates(found)
     return found
+
+
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_STRETCH = re.compile(rb'(?:[^"]*+"(?:[^"\\]++|\\.)*+"){1,4096}+[^"]*+|[^"]++', re.DOTALL)  # some strings and what is between them
+
+
+def is_too_heavy(body: bytes) -> bool:
+    """Would its values, once read, take more memory than anyone should for one message? Roughly, and cheap where it is not close."""
+    if len(body) <= LIGHT_BYTES or _weight_bytes(body, body.count(b'"') // 2) <= WEIGHT_BYTES_MAX:
+        return False
+    weight = at = 0
+    while (found := _STRETCH.match(body, at)) and weight <= WEIGHT_BYTES_MAX:
+        at = found.end()
+        bare, strings = _STRING.subn(b"", found[0])  # commas and brackets within strings do not count
+        weight += _weight_bytes(bare, strings) + len(found[0]) - len(bare)
+    return weight > WEIGHT_BYTES_MAX
+
+
+def _weight_bytes(bare: bytes, strings: int) -> int:
+    """What CPython takes: for an item and a number, the head of a string, a list, an object with a field or two."""
+    return len(bare) + 40 * bare.count(b",") + 56 * strings + 64 * bare.count(b"[") + 200 * bare.count(b"{")
 
 
 def _check_nesting(value: Any) -> None:

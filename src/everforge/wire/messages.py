@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from .bodies import parse
 from .errors import ProtocolError
-from .shapes import field_checks
+from .frames import MESSAGE_BYTES_MAX
+from .shapes import INTEGER_MAX, Range, field_checks
 
 PROTOCOL = 1  # raised when a guest in an old snapshot could no longer be understood
 
+COUNT_MAX = 2**53  # every JSON reader holds it exactly, and what is added to it still fits in a SQL integer
+Count = Annotated[int, Range(0, COUNT_MAX)]  # of records, instructions, bytes, milliseconds
+Nanoseconds = Annotated[int, Range(0, INTEGER_MAX)]  # since 1970
 Stream = Literal["stdout", "stderr"]
 GuestEnd = Literal["value", "error", "interrupted", "died"]
 
@@ -23,6 +27,7 @@ GuestEnd = Literal["value", "error", "interrupted", "died"]
 class GuestMessage:
     kind: ClassVar[int]
     control: ClassVar[bool] = False  # control messages carry number 0: never kept, never resent
+    body_bytes_max: ClassVar[int] = 64 * 1024  # what an honest writer stays well below
 
 
 # --- keeper to guest ---------------------------------------------------------------------------------------------------------------
@@ -35,15 +40,15 @@ class Attach(GuestMessage):
     kind = 1
     control = True
     nonce: str  # hex of NONCE_BYTES; comes back in the marker
-    epoch: int
-    have: int  # last record number from the guest that is on the tape
+    epoch: Count
+    have: Count  # last record number from the guest that is on the tape
 
 
 @dataclass(frozen=True, slots=True)
 class Ack(GuestMessage):
     kind = 2
     control = True
-    upto: int
+    upto: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,7 @@ class Setup(GuestMessage):
     """Before the first `go` of a new machine, fork or rollback: environment and limits of everything of the user's. Also changes them live."""
 
     kind = 3
+    body_bytes_max = MESSAGE_BYTES_MAX
     env: dict[str, str] = field(default_factory=dict[str, str])
     limits: dict[str, int] = field(default_factory=dict[str, int])  # names of guest.limits.GuestLimits
 
@@ -58,7 +64,8 @@ class Setup(GuestMessage):
 @dataclass(frozen=True, slots=True)
 class Run(GuestMessage):
     kind = 4
-    instruction: int
+    body_bytes_max = MESSAGE_BYTES_MAX
+    instruction: Count
     code: str
 
 
@@ -67,7 +74,7 @@ class Interrupt(GuestMessage):
     """KeyboardInterrupt in the running instruction; one that is over already is left alone."""
 
     kind = 5
-    instruction: int
+    instruction: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +82,15 @@ class Kill(GuestMessage):
     """Ends the interpreter that runs this instruction; files survive, variables do not."""
 
     kind = 6
-    instruction: int
+    instruction: Count
 
 
 @dataclass(frozen=True, slots=True)
 class Freeze(GuestMessage):
-    """Flush, stop every process of the user's, answer `frozen`, then stay silent until `go`."""
+    """Flush, stop every process of the user's, answer `frozen`, then stay silent until `go`; or answer `cannot freeze`, and all go on at once."""
 
     kind = 7
-    token: int
+    token: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +98,7 @@ class Go(GuestMessage):
     """Let the user's processes run (again). Entropy is given to forks and new machines only; a wake keeps its generators."""
 
     kind = 8
-    time_ns: int
+    time_ns: Nanoseconds
     entropy: str | None = None
 
 
@@ -104,15 +111,15 @@ class Hello(GuestMessage):
 
     kind = 65
     control = True
-    protocol: int
-    epoch: int
-    sent: int
-    received: int
+    protocol: Count
+    epoch: Count
+    sent: Count
+    received: Count
     frozen: bool
-    running: int | None  # the instruction that runs now
-    running_ms: int  # for how long; 0 when none runs
-    last: int | None  # the last instruction that was taken in this epoch
-    interpreter: int  # how many interpreters this machine has had
+    running: Count | None  # the instruction that runs now
+    running_ms: Count  # for how long; 0 when none runs
+    last: Count | None  # the last instruction that was taken in this epoch
+    interpreter: Count  # how many interpreters this machine has had
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +127,12 @@ class Outputs(GuestMessage):
     """Lines without their newline, in order. Only the last may be `partial`: its newline has not come (yet)."""
 
     kind = 66
-    instruction: int | None  # the one running when it came; None between instructions
+    body_bytes_max = 3 * 1024 * 1024  # what a guest reads from a pipe at once (256 KiB) and a long line, each byte spelled as \ufffd, and some
+    instruction: Count | None  # the one running when it came; None between instructions
     stream: Stream
     lines: list[str]
     partial: bool = False
-    origin: int | None = None  # the instruction that started the thread which wrote it, where that is another one
+    origin: Count | None = None  # the instruction that started the thread which wrote it, where that is another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +140,8 @@ class Display(GuestMessage):
     """Rich output: MIME type to text (base64 for binary types) or JSON."""
 
     kind = 67
-    instruction: int | None
+    body_bytes_max = MESSAGE_BYTES_MAX
+    instruction: Count | None
     data: dict[str, Any]
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -142,22 +151,23 @@ class End(GuestMessage):
     """The one end of an instruction. `died`: the interpreter is gone and `error_message` says how; the next instruction gets a new one."""
 
     kind = 68
-    instruction: int
+    body_bytes_max = MESSAGE_BYTES_MAX
+    instruction: Count
     end: GuestEnd
-    runtime_us: int
+    runtime_us: Count
     value: str | None = None  # repr of the last expression
     data: dict[str, Any] | None = None  # its MIME bundle, when there is more than text
     error_name: str | None = None
     error_message: str | None = None
     traceback: str | None = None
     note: str | None = None  # what else the caller should know: a new interpreter, output dropped
-    dropped_bytes: int = 0  # output past the limit
+    dropped_bytes: Count = 0  # output past the limit
 
 
 @dataclass(frozen=True, slots=True)
 class Frozen(GuestMessage):
     kind = 69
-    token: int
+    token: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +176,20 @@ class Thawed(GuestMessage):
 
     kind = 70
     drift_ns: int = 0  # guest clock minus the time that `go` told
+    reseeded: bool = True  # False: the interpreter is busy, and takes the entropy of `go` before the next instruction instead
+
+
+@dataclass(frozen=True, slots=True)
+class CannotFreeze(GuestMessage):
+    """The other answer to `freeze`: some process would not stand still. Those that did go on."""
+
+    kind = 71
+    token: Count
+    why: str
 
 
 FROM_KEEPER: dict[int, type[GuestMessage]] = {m.kind: m for m in (Attach, Ack, Setup, Run, Interrupt, Kill, Freeze, Go)}
-FROM_GUEST: dict[int, type[GuestMessage]] = {m.kind: m for m in (Hello, Outputs, Display, End, Frozen, Thawed)}
+FROM_GUEST: dict[int, type[GuestMessage]] = {m.kind: m for m in (Hello, Outputs, Display, End, Frozen, Thawed, CannotFreeze)}
 
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
@@ -191,6 +211,8 @@ def _decode(table: dict[int, type[GuestMessage]], kind: int, body: bytes) -> Gue
     cls = table.get(kind)
     if cls is None:
         raise ProtocolError(f"there is no message of kind {kind}")
+    if len(body) > cls.body_bytes_max:
+        raise ProtocolError(f"a {cls.__name__} message of {len(body)} bytes is over the limit of {cls.body_bytes_max}")
     try:
         found = parse(body)
     except ValueError as e:
@@ -203,7 +225,7 @@ def _decode(table: dict[int, type[GuestMessage]], kind: int, body: bytes) -> Gue
         if check is None:
             raise ProtocolError(f"a {cls.__name__} message has a field that it should not have")
         if not check(value):
-            raise ProtocolError(f"field {name} of a {cls.__name__} message is not of its type")
+            raise ProtocolError(f"field {name} of a {cls.__name__} message is not what it should be")
     try:
         return cls(**values)
     except TypeError as e:

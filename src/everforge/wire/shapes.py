@@ -1,30 +1,40 @@
-"""Is a value of the type that a field declares? The question is compiled once for each field, since every message asks it. No I/O."""
+"""Is a value of the type, and in the range, that its field declares? Compiled once for each field, since every message asks it. No I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 Check = Callable[[Any], bool]
 
 INTEGER_MAX = 2**63 - 1  # numbers also live in SQL integers
 
 
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Of an integer: `Annotated[int, Range(0, 10)]`, both ends included."""
+
+    low: int
+    high: int
+
+
 @cache
 def field_checks(cls: type) -> dict[str, Check]:
     """Of a dataclass, in the order of its fields."""
-    hints = get_type_hints(cls)
+    hints = get_type_hints(cls, include_extras=True)
     return {f.name: check_of(hints[f.name]) for f in fields(cls)}
 
 
 def check_of(hint: Any) -> Check:
-    """Knows exactly: int, str, bool, None, Any, Literal of strings, list[X], dict[str, X], and unions of them. A bool is no int here."""
+    """Knows int, int in a Range, str, bool, None, Any, Literal of strings, list[X], dict[str, X], unions of them; no more. A bool is no int here."""
     if hint in _PLAIN:
         return _PLAIN[hint]
     origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _ranged(*args)
     if origin is Literal:
         return lambda value: isinstance(value, str) and value in args
     if origin in (Union, UnionType):
@@ -36,6 +46,13 @@ def check_of(hint: Any) -> Check:
         item = check_of(args[1])
         return lambda value: type(value) is dict and all(map(item, cast(dict[str, Any], value).values()))
     raise TypeError(f"a field of a message cannot be of type {hint}")
+
+
+def _ranged(plain: type, bounds: Range) -> Check:
+    if plain is not int:
+        raise TypeError(f"only integers have a range, not {plain}")
+    low, high = bounds.low, bounds.high
+    return lambda value: type(value) is int and low <= value <= high
 
 
 def _union(checks: list[Check]) -> Check:

@@ -223,3 +223,15 @@ def test_an_exception_that_fights_being_looked_at_still_gives_an_end(guest: Gues
     done = guest.run(code)
     assert done.end.end == "error"
     assert guest.run("kept").end.value == "'kept'"
+
+
+def test_rich_data_of_too_many_values_is_left_out_and_the_interpreter_lives(guest: Guest) -> None:
+    heavy = "from IPython.display import JSON, display\nkept = 1\nheavy = JSON([[] for _ in range(2_000_000)])\n"
+    done = guest.run(f"{heavy}display(heavy)", 60)
+    assert done.end.end == "value"
+    assert not done.displays
+    assert "too many values" in done.stderr[0]
+    done = guest.run("heavy", 60)
+    assert done.end.data is None
+    assert "too many values" in (done.end.note or "")
+    assert guest.value("del heavy; kept") == "1"

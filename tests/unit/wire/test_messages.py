@@ -11,32 +11,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everforge.wire import messages
-from everforge.wire.bodies import NESTING_MAX
+from everforge.wire.bodies import NESTING_MAX, is_too_heavy
 from everforge.wire.errors import ProtocolError
+from everforge.wire.frames import MESSAGE_BYTES_MAX
 from everforge.wire.messages import (
     FROM_GUEST,
     FROM_KEEPER,
+    CannotFreeze,
     Display,
     End,
+    Frozen,
     GuestMessage,
     Hello,
     Outputs,
     Run,
+    Thawed,
     decode_from_guest,
     decode_from_keeper,
     encode,
 )
 from everforge.wire.shapes import INTEGER_MAX, field_checks
 
+counts = st.integers(0, messages.COUNT_MAX)
 ints = st.integers(-INTEGER_MAX, INTEGER_MAX)
 texts = st.text()  # without lone surrogates: those do not come back as they were
 plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
 json_values = st.recursive(plain, lambda c: st.lists(c, max_size=4) | st.dictionaries(texts, c, max_size=4), max_leaves=10)
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "int": ints,
+    "Count": counts,
+    "Count | None": st.none() | counts,
+    "Nanoseconds": st.integers(0, INTEGER_MAX),
     "str": texts,
     "bool": st.booleans(),
-    "int | None": st.none() | ints,
     "str | None": st.none() | texts,
     "list[str]": st.lists(texts, max_size=5),
     "Stream": st.sampled_from(["stdout", "stderr"]),
@@ -64,7 +71,7 @@ def test_what_a_keeper_says_arrives_as_it_was(message: GuestMessage) -> None:
 
 def test_no_two_messages_have_the_same_kind() -> None:
     kinds = [cls.kind for cls in (*FROM_GUEST.values(), *FROM_KEEPER.values())]
-    assert len(set(kinds)) == len(kinds) == 14
+    assert len(set(kinds)) == len(kinds) == 15
 
 
 kinds = st.sampled_from(sorted({*FROM_GUEST, *FROM_KEEPER})) | st.integers(0, 255)
@@ -125,6 +132,31 @@ def test_what_is_no_message_is_refused(kind: int, body: bytes) -> None:
         decode_from_keeper(kind, body)
 
 
+BODIES = {
+    Hello: {"protocol": 1, "epoch": 1, "sent": 0, "received": 0, "frozen": False, "running": 1, "running_ms": 0, "last": 1, "interpreter": 1},
+    Outputs: {"instruction": 1, "stream": "stdout", "lines": ["a"], "partial": False, "origin": 1},
+    Display: {"instruction": 1, "data": {}, "metadata": {}},
+    End: {"instruction": 1, "end": "value", "runtime_us": 0, "dropped_bytes": 0},
+    Frozen: {"token": 1},
+    CannotFreeze: {"token": 1, "why": ""},
+    Thawed: {"drift_ns": 0, "reseeded": True},
+}
+NUMBERS = [(cls, name) for cls, body in BODIES.items() for name, value in body.items() if type(value) is int and name != "drift_ns"]
+
+
+@pytest.mark.parametrize(("cls", "name"), NUMBERS)
+@pytest.mark.parametrize("value", [-1, -(2**63), messages.COUNT_MAX + 1, 2**63 - 1, 2**64, 10**4000, 1.0, True, "1"])
+def test_a_guest_s_number_out_of_its_range_is_refused(cls: type[GuestMessage], name: str, value: object) -> None:
+    assert decode_from_guest(cls.kind, json.dumps(BODIES[cls]).encode())
+    with pytest.raises(ProtocolError):
+        decode_from_guest(cls.kind, json.dumps(BODIES[cls] | {name: value}).encode())
+
+
+def test_every_number_of_a_guest_is_tried_above() -> None:
+    declared = {(cls, f.name) for cls in FROM_GUEST.values() for f in fields(cls) if "Count" in str(f.type) or str(f.type).startswith("int")}
+    assert declared == {*NUMBERS, (Thawed, "drift_ns")}
+
+
 def test_a_message_of_the_other_direction_is_refused() -> None:
     with pytest.raises(ProtocolError):
         decode_from_guest(Run.kind, encode(Run(1, "x")))
@@ -165,6 +197,41 @@ def test_many_brackets_side_by_side_are_not_nesting() -> None:
     assert decode_from_guest(Outputs.kind, encode(Outputs(1, "stdout", lines))) == Outputs(1, "stdout", lines)
     data: dict[str, Any] = {"a": [[] for _ in range(1000)]}
     assert decode_from_guest(Display.kind, encode(Display(None, data))) == Display(None, data)
+
+
+MB = 1 << 20
+HEAVY = {"lists": b"[],", "objects": b'{"a":1},', "strings": b'"ab",', "numbers": b"1,", "lists among text": b'"\\"[[,,",[],'}
+
+
+@pytest.mark.parametrize("piece", HEAVY.values(), ids=list(HEAVY))
+def test_more_values_than_memory_should_hold_are_refused(piece: bytes) -> None:
+    for size, fits in ((MB // 2, True), (12 * MB, False)):
+        body = b'{"instruction":0,"data":{"x":[' + piece * (size // len(piece)) + b"0]}}"
+        assert is_too_heavy(body) is not fits
+        if fits:
+            assert isinstance(decode_from_guest(Display.kind, body), Display)
+        else:
+            with pytest.raises(ProtocolError):
+                decode_from_guest(Display.kind, body)
+
+
+def test_a_long_text_full_of_commas_and_brackets_is_one_value() -> None:
+    for text in ("a,b,[1,2],{}\n" * (8 * MB // 14), '","' * (2 * MB), "\\" * (3 * MB)):
+        message = Display(0, {"text/csv": text, "text/plain": "x"})
+        assert decode_from_guest(Display.kind, encode(message)) == message
+
+
+def test_a_text_without_an_end_is_refused() -> None:
+    with pytest.raises(ProtocolError):
+        decode_from_guest(Display.kind, b'{"instruction":0,"data":{"x":"' + b"[,{" * (3 * MB))
+
+
+@pytest.mark.parametrize("cls", [c for c in FROM_GUEST.values() if c.body_bytes_max < MESSAGE_BYTES_MAX])
+def test_a_message_longer_than_an_honest_one_ever_is_is_refused(cls: type[GuestMessage]) -> None:
+    body = json.dumps(BODIES[cls]).encode()
+    assert decode_from_guest(cls.kind, body + b" " * (cls.body_bytes_max - len(body)))
+    with pytest.raises(ProtocolError):
+        decode_from_guest(cls.kind, body + b" " * (cls.body_bytes_max - len(body) + 1))
 
 
 @given(st.text(st.characters()))  # with lone surrogates
