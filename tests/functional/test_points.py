@@ -49,11 +49,13 @@ async def test_with_history_each_any_of_thirty_instructions_can_be_gone_back_to(
         await value(machines, name, f"table.append({i}); open('{i}.txt', 'w').write('{i}'); os.remove('{i - 1}.txt')")
     await machines.update(name, history="idle")  # looking at a point must not make another
     order = random.Random(5).sample(range(INSTRUCTIONS), INSTRUCTIONS)
+    undo = None
     for instruction in order:
         done = await machines.rollback(name, instruction=instruction)
         assert done.point.instruction == instruction
         assert await value(machines, name, LOOK) == after(instruction)
-    await machines.rollback(name, snapshot=done.undo)
+        undo = done.undo
+    await machines.rollback(name, snapshot=undo)
     assert await value(machines, name, LOOK) == after(order[-2])
 
 
