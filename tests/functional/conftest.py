@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -8,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from everforge.machines.service import Machines
-from kit.real import real_machines, until_gone
+from kit.real import processes_of, real_machines, until_gone
 
 
 @pytest.fixture
@@ -16,7 +19,10 @@ def data() -> Iterator[Path]:
     """A data folder with a short name, since sockets lie in it; gone after the test, together with all that ran in it."""
     folder = Path(tempfile.mkdtemp(prefix="ef-"))
     yield folder
-    shutil.rmtree(folder)
+    for pid in processes_of(folder):  # of a test that failed: one that passed has seen to it that there are none
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(folder, ignore_errors=True)
     folder.with_name(f"{folder.name}.server.log").unlink(missing_ok=True)
 
 

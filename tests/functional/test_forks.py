@@ -1,4 +1,4 @@
-"""Must show 4: twenty forks of a live machine. One save, all of the state, and nothing random twice."""
+"""Must show 4: twenty forks of a live machine. It stands still for one save, they have all of the state, and nothing random comes twice."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import pytest
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
 from kit.forking import fork_and_compare
-from kit.real import TESTED, real_machines, until_gone
+from kit.real import real_machines, until_gone
+from kit.stepclock import StepClock
 
 pytestmark = pytest.mark.gvisor
 
 
 @pytest.mark.slow
 async def test_twenty_forks_of_a_live_machine_share_its_state_and_none_of_its_randomness(data: Path) -> None:
-    async with real_machines(data, TESTED) as machines:
-        await fork_and_compare(machines)
+    clock = StepClock()
+    async with real_machines(data, steps=clock.steps) as machines:
+        await fork_and_compare(machines, clock)
     await until_gone(data)
 
 

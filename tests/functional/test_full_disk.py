@@ -1,8 +1,12 @@
-"""Must show 8: a disk that is full at save time keeps the machine awake; it says so, and hibernates when there is room."""
+"""Must show 8: a disk that is full at save time keeps the machine awake; it says so, and hibernates when there is room.
+
+And one that is so full that not even the tape can be written: nothing new is accepted, and what runs waits with its end.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,12 +15,15 @@ from pathlib import Path
 import pytest
 
 from everforge.machines.requests import NewMachine
+from everforge.machines.service import Machines
 from everforge.wire.errors import DiskFull, SaveFailed
+from everforge.wire.events import Accepted, Ended, Moved, Output
 from kit.real import TESTED, real_machines, until_gone
 
 pytestmark = [pytest.mark.gvisor, pytest.mark.root]
 
 DISK_MB = 400
+ACCEPTED_MAX = 3000
 LEFT_MB = 12  # room for the records, not for a snapshot
 
 
@@ -31,8 +38,6 @@ def small_disk(data: Path) -> Iterator[Path]:
 
 
 def fill(folder: Path, left_mb: int) -> Path:
-    import os
-
     free = os.statvfs(folder)
     ballast = folder / "ballast"
     with open(ballast, "wb") as f:
@@ -47,8 +52,8 @@ async def test_a_full_disk_at_save_time(small_disk: Path) -> None:
         ballast = fill(small_disk, LEFT_MB)
         with pytest.raises((DiskFull, SaveFailed)):
             await machines.hibernate(name)
-        await asyncio.sleep(2)  # the idle timer has tried, too
-        view = await machines.get(name)
+        async with asyncio.timeout(30):
+            await failed_saves(machines, name, 2)  # the idle timer has tried, too
         async with asyncio.timeout(10):
             while (view := await machines.get(name)).state != "ready":  # it may be trying again right now
                 await asyncio.sleep(0.02)
@@ -62,3 +67,50 @@ async def test_a_full_disk_at_save_time(small_disk: Path) -> None:
         assert (await machines.get(name)).record.error is None
         assert (await machines.run(name, "x[7]")).value == "7"
     await until_gone(small_disk)
+
+
+async def failed_saves(machines: Machines, name: str, count: int) -> None:
+    async for event in machines.read(name, follow=True):
+        count -= isinstance(event, Moved) and event.event == "save_failed"
+        if not count:
+            return
+
+
+LINES = 60
+PRINTER = f"import time\nfor i in range({LINES}):\n    print('line', i, 'x' * 2000)\n    time.sleep(0.02)\n'done'"
+
+
+async def test_a_disk_that_is_full_for_the_tape_itself(small_disk: Path) -> None:
+    """Nothing that was acknowledged is lost, nothing that was refused leaves a trace, and what ran meanwhile comes to its end."""
+    async with real_machines(small_disk) as machines:
+        busy, other = [(await machines.create(NewMachine())).record.name for _ in range(2)]
+        accepted = [(await machines.run(other, f"{i}")).instruction for i in range(3)]
+        await machines.run(busy, "x = 1")
+        running, _ = await machines.exec(busy, PRINTER)
+        await some_lines(machines, busy, running)
+        ballast = fill(small_disk, 0)
+        with pytest.raises(DiskFull):
+            for _ in range(ACCEPTED_MAX):  # the log of the database has some room of its own
+                accepted.append((await machines.exec(other, "1"))[0])
+        with pytest.raises(DiskFull):
+            await machines.exec(busy, "x = 2")
+        result = asyncio.ensure_future(machines.result(busy, running))
+        await asyncio.wait([result], timeout=LINES * 0.02 + 1)
+        assert not result.done(), "an end was told that is not on the tape"
+        ballast.unlink()
+        async with asyncio.timeout(30):
+            assert (await result).value == "'done'"
+        events = [e async for e in machines.read(busy)]
+        assert [line.split()[1] for e in events if isinstance(e, Output) for line in e.lines] == [str(i) for i in range(LINES)]
+        assert [e.instruction for e in events if isinstance(e, Ended)] == [e.instruction for e in events if isinstance(e, Accepted)] == [0, 1]
+        assert (await machines.run(busy, "x")).value == "1"
+        assert [(await machines.result(other, number)).end for number in accepted] == ["value"] * len(accepted)
+        assert (await machines.run(other, "1 + 1")).value == "2"
+        assert [e.instruction async for e in machines.read(other) if isinstance(e, Accepted)][: len(accepted)] == accepted
+    await until_gone(small_disk)
+
+
+async def some_lines(machines: Machines, name: str, instruction: int) -> None:
+    async for event in machines.read(name, follow=True):
+        if isinstance(event, Output) and event.instruction == instruction:
+            return

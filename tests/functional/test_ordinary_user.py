@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -54,6 +56,9 @@ def user() -> Iterator[User]:
     shutil.chown(home, name, name)
     home.chmod(0o755)
     yield User(name, home, reachable_python())
+    for pid in subprocess.run(["pgrep", "-u", name], capture_output=True, text=True, check=False).stdout.split():  # of a test that failed
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
     subprocess.run(["userdel", name], check=True)
     shutil.rmtree(home)
 

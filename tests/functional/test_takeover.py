@@ -19,8 +19,11 @@ from kit.serverprocess import ServerProcess
 pytestmark = pytest.mark.gvisor
 
 LINES = 100
-PRINTER = f"import time\nfor i in range({LINES}):\n    print('line', i)\n    time.sleep(0.02)\n'done'"
-WANTED = [f"line {i}" for i in range(LINES)]
+LONG, KILLS = 600, 3  # so long that it outlasts them
+
+
+def printer(lines: int) -> str:
+    return f"import time\nfor i in range({lines}):\n    print('line', i)\n    time.sleep(0.02)\n'done'"
 
 
 def lines(tape: list[dict[str, Any]], instruction: int) -> list[str]:
@@ -31,12 +34,32 @@ def ends(tape: list[dict[str, Any]], instruction: int) -> list[dict[str, Any]]:
     return [e for e in tape if e["kind"] == "ended" and e["instruction"] == instruction]
 
 
-async def printing(server: ServerProcess, name: str) -> int:
+async def printing(server: ServerProcess, name: str, count: int = LINES) -> int:
     """Starts the printer and returns when some of its lines are on the tape."""
-    number, _ = await server.call("exec", name=name, code=PRINTER)
-    while len(lines(await server.call("tape", name=name), number)) < 10:
-        await asyncio.sleep(0.01)
+    number, _ = await server.call("exec", name=name, code=printer(count), timeout_seconds=120)
+    await more_lines(server, name, number)
     return number
+
+
+async def more_lines(server: ServerProcess, name: str, number: int, more: int = 10) -> None:
+    """Returns in the middle of it: lines have come, and its end has not."""
+    before = len(lines(await server.call("tape", name=name), number))
+    async with asyncio.timeout(30):
+        while len(lines(tape := await server.call("tape", name=name), number)) < before + more:
+            assert not ends(tape, number), "it ended before anything was killed"
+            await asyncio.sleep(0.01)
+
+
+def check_every_line_once(tape: list[dict[str, Any]], number: int, count: int = LINES) -> None:
+    """And its one end, after them; numbered without a gap."""
+    assert lines(tape, number) == [f"line {i}" for i in range(count)]
+    outputs = [e for e in tape if e["kind"] == "output" and e["instruction"] == number]
+    assert [n for e in outputs for n in range(e["first_seq"], e["first_seq"] + len(e["lines"]))] == list(range(count))
+    (end,) = ends(tape, number)
+    assert (end["end"], end["value"]) == ("value", "'done'")
+    assert end["position"] > outputs[-1]["position"]
+    positions = [e["position"] for e in tape]
+    assert positions == sorted(set(positions))
 
 
 async def finish(server: ServerProcess, name: str) -> None:
@@ -53,11 +76,8 @@ async def test_a_killed_server_loses_no_line_and_no_result(data: Path) -> None:
     await server.kill()
     await asyncio.sleep(0.3)  # the guest goes on printing while nobody listens
     server = await ServerProcess(data).start()
-    ended = await server.call("result", name=name, instruction=number)
-    assert (ended["end"], ended["value"]) == ("value", "'done'")
-    tape = await server.call("tape", name=name)
-    assert lines(tape, number) == WANTED
-    assert len(ends(tape, number)) == 1
+    await server.call("result", name=name, instruction=number)
+    check_every_line_once(await server.call("tape", name=name), number)
     assert (await server.call("run", name=name, code="x"))["value"] == "1"
     await finish(server, name)
 
@@ -65,12 +85,13 @@ async def test_a_killed_server_loses_no_line_and_no_result(data: Path) -> None:
 async def test_a_server_killed_again_and_again_loses_nothing(data: Path) -> None:
     server = await ServerProcess(data).start()
     name = (await server.call("create"))["record"]["name"]
-    number = await printing(server, name)
-    for _ in range(3):
+    number = await printing(server, name, LONG)
+    for _ in range(KILLS):
         await server.kill()
         server = await ServerProcess(data).start()
+        await more_lines(server, name, number)
     await server.call("result", name=name, instruction=number)
-    assert lines(await server.call("tape", name=name), number) == WANTED
+    check_every_line_once(await server.call("tape", name=name), number, LONG)
     await finish(server, name)
 
 
@@ -81,9 +102,9 @@ async def test_a_killed_warden_is_replaced_and_the_machine_goes_on(data: Path) -
     number = await printing(server, name)
     before = await server.call("warden")
     os.kill(before, signal.SIGKILL)
-    ended = await server.call("result", name=name, instruction=number)
-    assert ended["value"] == "'done'"
-    assert lines(await server.call("tape", name=name), number) == WANTED
+    await more_lines(server, name, number)
+    await server.call("result", name=name, instruction=number)
+    check_every_line_once(await server.call("tape", name=name), number)
     await server.call("hibernate", name=name)
     assert (await server.call("run", name=name, code="x"))["value"] == "1"
     assert await server.call("warden") != before
@@ -119,15 +140,18 @@ async def test_with_both_killed_the_machine_is_back_at_its_last_snapshot_and_the
     await server.call("run", name=name, code="x = 'after the snapshot'")
     number = await printing(server, name)
     told = lines(await server.call("tape", name=name), number)
+    sandbox = (await server.call("get", name=name))["record"]["sandbox"]
     warden = await server.call("warden")
+    await server.kill()  # first: it would put another warden in the place of a dead one
     os.kill(warden, signal.SIGKILL)
-    await server.kill()
     server = await ServerProcess(data).start()
     tape = await server.call("tape", name=name)
     assert [e["end"] for e in ends(tape, number)] == ["lost"]
     assert lines(tape, number)[: len(told)] == told
     (lost,) = [e for e in tape if e["kind"] == "lost"]
     assert (lost["first_instruction"], lost["last_instruction"]) == (1, 2)
+    assert lost["snapshot"] == (await server.call("get", name=name))["record"]["head"]
+    assert not [c for c in sandboxes_of(data).values() if sandbox in c], "what is lost still runs"
     after = await server.call("run", name=name, code="x")
     assert after["value"] == "'saved'"
     assert "lost" in after["note"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import shutil
 import tempfile
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,9 @@ QUICK = MachineSettings(
     stop_grace_seconds=0.1,
     ready_sandboxes=0,
 )
+
+
+IN_MEMORY = "/dev/shm"  # nothing here is about disks, and syncing one takes most of the time
 
 
 class Killed(BaseException):
@@ -107,7 +111,7 @@ class House:
     def __init__(self, settings: MachineSettings = QUICK, store: Store | None = None, *, packed_bytes: int = PACKED_BYTES) -> None:
         self.settings = settings
         self.host = FakeHost()
-        self.folder = Path(tempfile.mkdtemp(prefix="everforge-house-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="everforge-house-", dir=IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None))
         self.store: Store = store or MemoryStore()
         self._packed_bytes = packed_bytes  # what the fake engine saves is small: as a rule nothing of it is packed
         self.snapshots = SnapshotFolder(self.folder, packed_bytes=packed_bytes)

@@ -114,8 +114,8 @@ def mounts_of(data: Path) -> list[str]:
     return [line for line in Path("/proc/self/mounts").read_text().splitlines() if any(n in line for n in needles)]
 
 
-def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+def descriptors(pid: int | None = None) -> int:
+    return len(os.listdir(f"/proc/{pid or 'self'}/fd"))
 
 
 async def until_gone(data: Path, seconds: float = 15.0) -> None:

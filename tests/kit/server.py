@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import logging
 import os
 import signal
 import sys
@@ -68,7 +69,17 @@ async def call(machines: Machines, name: str, args: dict[str, Any]) -> Any:
         return listener.forget(args["step"])
     if name == "claims":
         return await claims(machines)
+    if name == "freeze":
+        return await freeze(machines, args["name"])
     return await getattr(machines, name)(**args)
+
+
+async def freeze(machines: Machines, name: str) -> None:
+    """Stops its processes, as a server does that is killed before their `go`."""
+    keeper = machines.keepers.named(name)
+    assert keeper is not None
+    assert keeper.residency.housing.incarnation is not None
+    await keeper.residency.housing.incarnation.freeze()
 
 
 async def claims(machines: Machines) -> tuple[list[str], list[str]]:
@@ -91,6 +102,8 @@ def plain(value: Any) -> Any:
 
 
 async def serve(data: Path) -> None:
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    logging.getLogger("everforge.machines.recover").setLevel(logging.INFO)
     machines, folder = await open_machines(data, TESTED, steps=Steps(listener.listen), warden_linger_seconds=LINGER_SECONDS)
     answers: set[asyncio.Task[None]] = set()
 

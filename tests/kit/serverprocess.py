@@ -8,10 +8,12 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
-from kit.real import give_template
+from kit.folders import strangers
+from kit.real import give_template, processes_of
 
 TESTS = Path(__file__).parent.parent
 
@@ -111,3 +113,17 @@ class ServerProcess:
         await self.process.wait()
         if self._reader is not None:
             await self._reader
+
+
+async def check_nothing_leaked(server: ServerProcess) -> None:
+    """Every sandbox on the host belongs to a machine (or waits empty in the pool), every folder to a point."""
+    deadline = time.monotonic() + 5
+    while left := await left_behind(server):
+        assert time.monotonic() < deadline, f"left behind: {left}"
+        await asyncio.sleep(0.05)
+
+
+async def left_behind(server: ServerProcess) -> set[str]:
+    claimed, folders = await server.call("claims")
+    running = {c.split()[-1] for c in processes_of(server.data).values() if "runsc" in c and " boot " in c}
+    return strangers(server.data / "snapshots", folders) | (running - set(claimed))

@@ -208,7 +208,7 @@ class FakeSandbox:
             case Ack():
                 guest.outbox.acknowledge(message.upto)
             case Setup():
-                guest.variables["environ"].update(message.env)
+                guest.variables.setdefault("environ", {}).update(message.env)
                 guest.variables["limits"] = dict(message.limits)
             case Freeze():
                 guest.frozen = True

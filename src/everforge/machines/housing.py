@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from everforge.engine.base import Engine, Limits, Sandbox
-from everforge.store.base import AT_END, Manifest, PointReason, PointRecord, Snapshots
+from everforge.store.base import AT_END, MachineRecord, Manifest, PointReason, PointRecord, Snapshots
 from everforge.store.retention import Retention, to_drop
 from everforge.wire.errors import DiskFull, EverforgeError, SandboxLost, SaveFailed, SnapshotDamaged, SnapshotForeign, SnapshotNotFound
 from everforge.wire.events import Ended, Position
@@ -155,9 +155,10 @@ class Housing:
                 raise SnapshotForeign(
                     f"snapshot {manifest.snapshot} was made with {what} {str(there)[:40]}, but here that is {str(here)[:40]}; nothing was run"
                 )
-        if manifest.instruction != point.instruction:
+        if manifest.instruction != point.instruction or not _may_be_of(manifest, point, record):
             raise SnapshotDamaged(
-                f"snapshot {manifest.snapshot} says that it was taken after instruction {manifest.instruction}, its record says {point.instruction}"
+                f"snapshot {manifest.snapshot} says that it is of machine {manifest.machine} after instruction {manifest.instruction}, but it is kept"
+                f" as one of machine {record.id} after instruction {point.instruction}"
             )
 
     def guest_limits(self) -> dict[str, int]:
@@ -361,6 +362,13 @@ class Housing:
             if not await self.dossier.store.snapshot_in_use(snapshot):
                 await self._snapshots.delete(snapshot)
             self.loose.discard(snapshot)
+
+
+def _may_be_of(manifest: Manifest, point: PointRecord, record: MachineRecord) -> bool:
+    """Whose memory is in it? A fork begins with that of its source, or of its source's source."""
+    if point.reason == "template":
+        return manifest.machine is None
+    return manifest.machine == record.id or (point.reason == "fork" and record.source is not None)
 
 
 def _used() -> dict[str, object]:

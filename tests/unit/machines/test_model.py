@@ -1,10 +1,11 @@
-"""Random sequences of operations, crashes and faults against a model of the lifecycle, thousands of steps on the fake engine."""
+"""Random sequences of operations, crashes and faults against a model of the lifecycle, thousands of steps on the fake engine; then by several clients at once."""
 
 from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
 from everforge.machines.service import Machines
+from kit.crowd import Crowd
 from kit.house import House
 from kit.model import MachinesModel, SaveFailed, rule
 
@@ -56,7 +57,8 @@ class FakeMachines(MachinesModel):
         assert self.do(self.machines.run(name, "hang()", timeout_seconds=0.002)).end == "timed_out"
 
 
+SLOW_IS_FINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 TestFakeMachines = FakeMachines.TestCase
-TestFakeMachines.settings = settings(
-    max_examples=60, stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
-)
+TestFakeMachines.settings = settings(SLOW_IS_FINE, max_examples=60, stateful_step_count=50)
+TestCrowd = Crowd.TestCase
+TestCrowd.settings = settings(SLOW_IS_FINE, max_examples=40, stateful_step_count=50)  # each step is what two to four clients do
