@@ -40,7 +40,7 @@ class InThread:
     async def do(self, job: Job) -> bool:
         try:
             await to_its_end(asyncio.to_thread(packing.run, job, self.disk))
-        except OSError:
+        except (OSError, EverforgeError):
             return False
         if job.snapshot is None:
             self.collected.set()
@@ -477,6 +477,19 @@ async def test_damage_is_found_and_named(folder: SnapshotFolder, damage: str) ->
     act(pack_of(folder))
     with pytest.raises(SnapshotDamaged, match=message):
         await content(folder, point)
+
+
+@pytest.mark.parametrize("harm", [lambda file: flip(file, 5000), lambda file: os.truncate(file, 3 * PAGE)], ids=["flipped bit", "truncated"])
+async def test_what_is_damaged_already_is_not_packed(folder: SnapshotFolder, harm: Callable[[Path], object]) -> None:
+    memory = pages(8)
+    point = await save(folder, memory)
+    file = folder.root / point / "pages.img"
+    harm(file)
+    await folder.pack(point, None)
+    assert names(folder) == {point}
+    file.write_bytes(b"".join(memory))  # brought back from elsewhere
+    await folder.pack(point, None)
+    assert await content(folder, point) == b"".join(memory)
 
 
 async def test_the_pages_of_an_index_that_cannot_be_read_are_left_alone(folder: SnapshotFolder) -> None:
