@@ -76,7 +76,7 @@ async def test_a_full_disk_keeps_it_awake_says_so_and_lets_it_sleep_when_there_i
     assert (await house.machines.run(name, "x")).value == "1"
     await house.machines.update(name, idle_seconds=0.02)
     await asyncio.sleep(0.1)
-    assert (await house.machines.get(name)).state == "ready"
+    assert (await house.machines.get(name)).state in ("ready", "hibernating")  # it goes on trying
     house.host.disk_full = False
     await until(house, name, "asleep")
     assert (await house.machines.get(name)).record.error is None
