@@ -210,6 +210,20 @@ async def test_the_pack_stays_for_a_fork_and_goes_with_the_last_point(folder: Sn
     assert names(folder) == set()
 
 
+async def test_what_a_packing_that_was_cut_off_left_goes_with_the_last_point_too(tmp_path: Path) -> None:
+    point = await save(folder := make(tmp_path), pages(10))
+    await folder.close()
+    killed = make(tmp_path, SteppingDisk(5))
+    with pytest.raises(Killed):
+        await killed.pack(point, None)
+    await killed.close()
+    assert names(folder) == {point, ".pack-m1"}
+    folder = make(tmp_path)
+    await folder.delete(point)
+    assert names(folder) == set()
+    await folder.close()
+
+
 async def test_machines_do_not_share_a_pack(folder: SnapshotFolder) -> None:
     memory = pages(5)
     mine, yours = await save(folder, memory), await save(folder, memory, MachineId("m2"))
