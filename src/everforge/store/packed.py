@@ -77,13 +77,14 @@ class PackedSnapshots:
         """Its snapshot is gone. True when pages of others lie in the same pack, so that somebody must look which are still needed."""
         self.drop_working_copy(id)
         home = folder_of(self._root, machine)
-        if home is None or not os.path.lexists(home / id):
+        if home is None or not home.is_dir():
             return False
         try:
+            was_packed = os.path.lexists(home / id)
             self._disk.remove_file(home / id)
             if pack.indexes(home):
-                return True
-            self._collect(home)
+                return was_packed
+            self._collect(home)  # nothing was packed there, or nothing is any more; a packing that was cut off leaves one, too
         except OSError as e:
             log.warning("the pack %s could not be cleaned, the next start tries again: %s", home, e)
         return False

@@ -17,10 +17,13 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import xxhash
+
 from everforge.wire.errors import EverforgeError
 from everforge.wire.ids import SnapshotId
 
 from . import manifests
+from .checks import damaged
 from .disk import CHUNK_BYTES, Disk
 from .pack import Pack, folder_of, locked
 from .packindex import BASE, PAGE_BYTES, Index, Runs
@@ -79,12 +82,12 @@ def _pack(job: Job, snapshot: SnapshotId, files: dict[str, int], pack: Pack, dis
     if job.base is not None:
         _use_base(root / job.base, job.base, next(iter(files)), pack, disk)
     index = Index(snapshot, pack.base.name if pack.base else None)
+    manifest = manifests.decode(disk.read_file(root / snapshot / manifests.NAME, manifests.SIZE_MAX), snapshot)
     for name, size in files.items():
-        descriptor = disk.open_file(root / snapshot / name)
-        try:
-            index.files[name] = size, _place_all(descriptor, size, pack, disk)
-        finally:
-            os.close(descriptor)
+        runs, digest = _place_all(root / snapshot / name, size, pack, disk)
+        if manifest.files.get(name) != (size, digest):
+            raise damaged(snapshot, name, "is not what was saved: it is left as it is")
+        index.files[name] = size, runs
     pack.add(index)
     # Only now, when every page of it is durable elsewhere.
     for name in files:
@@ -101,15 +104,18 @@ def _use_base(folder: Path, id: SnapshotId, name: str, pack: Pack, disk: Disk) -
         pack.use_base(folder / name, manifest.files[name][1])
 
 
-def _place_all(descriptor: int, size: int, pack: Pack, disk: Disk) -> Runs:
-    runs = Runs()
-    for offset in range(0, size, CHUNK_BYTES):
-        count = min(CHUNK_BYTES, size - offset)
-        data = disk.read_at(descriptor, count, offset)
-        if len(data) != count:
-            raise OSError(f"the file has become shorter: {offset + len(data)} bytes instead of {size}")
-        _place(data, offset // PAGE_BYTES, runs, pack)
-    return runs
+def _place_all(path: Path, size: int, pack: Pack, disk: Disk) -> tuple[Runs, str]:
+    """Where its pages lie now, and the hash of what was read: what is packed is what was saved, or it is not packed."""
+    runs, digest = Runs(), xxhash.xxh3_128()
+    descriptor = disk.open_file(path)
+    try:
+        for offset in range(0, size, CHUNK_BYTES):
+            data = disk.read_at(descriptor, min(CHUNK_BYTES, size - offset), offset)
+            digest.update(data)
+            _place(data, offset // PAGE_BYTES, runs, pack)
+    finally:
+        os.close(descriptor)
+    return runs, digest.hexdigest()
 
 
 def _place(data: bytes, first_page: int, runs: Runs, pack: Pack) -> None:

@@ -40,7 +40,7 @@ class InThread:
     async def do(self, job: Job) -> bool:
         try:
             await to_its_end(asyncio.to_thread(packing.run, job, self.disk))
-        except OSError:
+        except (OSError, EverforgeError):
             return False
         if job.snapshot is None:
             self.collected.set()
@@ -208,6 +208,20 @@ async def test_the_pack_stays_for_a_fork_and_goes_with_the_last_point(folder: Sn
     assert await content(folder, forked) == b"".join(memory)
     await folder.delete(forked)
     assert names(folder) == set()
+
+
+async def test_what_a_packing_that_was_cut_off_left_goes_with_the_last_point_too(tmp_path: Path) -> None:
+    point = await save(folder := make(tmp_path), pages(10))
+    await folder.close()
+    killed = make(tmp_path, SteppingDisk(5))
+    with pytest.raises(Killed):
+        await killed.pack(point, None)
+    await killed.close()
+    assert names(folder) == {point, ".pack-m1"}
+    folder = make(tmp_path)
+    await folder.delete(point)
+    assert names(folder) == set()
+    await folder.close()
 
 
 async def test_machines_do_not_share_a_pack(folder: SnapshotFolder) -> None:
@@ -477,6 +491,19 @@ async def test_damage_is_found_and_named(folder: SnapshotFolder, damage: str) ->
     act(pack_of(folder))
     with pytest.raises(SnapshotDamaged, match=message):
         await content(folder, point)
+
+
+@pytest.mark.parametrize("harm", [lambda file: flip(file, 5000), lambda file: os.truncate(file, 3 * PAGE)], ids=["flipped bit", "truncated"])
+async def test_what_is_damaged_already_is_not_packed(folder: SnapshotFolder, harm: Callable[[Path], object]) -> None:
+    memory = pages(8)
+    point = await save(folder, memory)
+    file = folder.root / point / "pages.img"
+    harm(file)
+    await folder.pack(point, None)
+    assert names(folder) == {point}
+    file.write_bytes(b"".join(memory))  # brought back from elsewhere
+    await folder.pack(point, None)
+    assert await content(folder, point) == b"".join(memory)
 
 
 async def test_the_pages_of_an_index_that_cannot_be_read_are_left_alone(folder: SnapshotFolder) -> None:
