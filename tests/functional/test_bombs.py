@@ -24,10 +24,10 @@ pytestmark = [pytest.mark.gvisor, pytest.mark.slow]
 
 SETTINGS = replace(TESTED, memory_mb=384, disk_mb=256, processes=12, cpus=0.5, output_bytes_max=8 * 1024 * 1024)
 NEIGHBOUR_FACTOR = 3.0
-NOISE_FACTOR = 3.0  # of the computer's own pulse
+NOISE_FACTOR = 1.5  # of the computer's own pulse
 TRIES = 4
 QUIET_SECONDS, LOUD_SECONDS = 3, 4
-SERVER_GROWTH_MB = 64  # at most, at any moment: buffers of one flood, the link's, a batch on its way to the tape; not the 2 GB that were printed
+SERVER_GROWTH_MB = 40  # at most, at any moment: buffers of one flood, the link's, a batch on its way to the tape; not the 2 GB that were printed
 
 REAL_FORK_BOMB = """
 import os
@@ -103,8 +103,8 @@ class Heard:
 
     @property
     def noisy(self) -> bool:
-        """Others use this computer, too: in one of the two phases it was so much slower that they cannot be compared."""
-        return max(self.computer) > NOISE_FACTOR * min(self.computer)
+        """Others use this computer, too: beside the bomb it was itself slower than before."""
+        return self.computer[1] > NOISE_FACTOR * self.computer[0]
 
 
 @asynccontextmanager
@@ -123,7 +123,7 @@ async def neighbours(data: Path, **wanted: int) -> AsyncGenerator[tuple[Machines
 async def bomb(data: Path, code: str, timeout_seconds: float = 20, **wanted: int) -> Ended:
     """Runs it, holds the neighbour and the server to their promises, and returns how the bomb ended, once the machine has answered again.
 
-    A neighbour that is too slow is taken again only where the computer itself was, by a measure that does not know of machines.
+    A neighbour that is too slow is asked again only where the computer itself was slow, by a measure that does not know of machines.
     """
     pulse, tries = await Pulse().start(), list[Heard]()
     try:
@@ -131,9 +131,10 @@ async def bomb(data: Path, code: str, timeout_seconds: float = 20, **wanted: int
             while True:
                 ended, heard = await _bomb_once(machines, bombed, neighbour, code, timeout_seconds, pulse)
                 tries.append(heard)
-                if not heard.noisy:
-                    assert heard.ratio < NEIGHBOUR_FACTOR, f"the neighbour's p99 was {heard.ratio:.1f} times that beside a quiet machine: {tries}"
+                calm = heard.computer[0] < NOISE_FACTOR * min(h.computer[0] for h in tries)  # a slow beginning would flatter what comes after
+                if calm and heard.ratio < NEIGHBOUR_FACTOR:
                     return ended
+                assert not calm or heard.noisy, f"the neighbour's p99 was {heard.ratio:.1f} times that beside a quiet machine: {tries}"
                 assert len(tries) < TRIES, f"this computer is too noisy to say anything: {tries}"
     finally:
         await pulse.stop()
@@ -172,7 +173,11 @@ async def test_a_fork_bomb_is_stopped_at_its_limit(data: Path) -> None:
 
 async def test_a_fork_bomb_that_does_nothing_else_ends_and_the_machine_answers_again(data: Path) -> None:
     ended = await bomb(data, REAL_FORK_BOMB, timeout_seconds=5, memory_mb=1024, processes=TESTED.processes)
-    said = {"timed_out": "Timed out after 5 s", "error": "InterpreterDied", "lost": "memory"}  # every end that it may have, and why
+    said = {
+        "timed_out": "Timed out after 5 s",
+        "error": "InterpreterDied",
+        "lost": "over its limit of 1024 MB",
+    }  # every end that it may have, and why
     assert said[ended.end] in (ended.error or ""), ended
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from kit.real import until_gone
 from kit.serverprocess import Died, Refusal, ServerProcess, check_nothing_leaked
+from kit.walks import WALKS
 
 pytestmark = [pytest.mark.gvisor, pytest.mark.slow]
 
@@ -78,13 +79,16 @@ async def walk(server: ServerProcess, operation: str, journal: Journal) -> None:
             await server.call("run", name=NAME, code="1")
         case "delete":
             await server.call("delete", name=NAME)
+        case "each":
+            await server.call("update", name=NAME, durability="each")
+            await append(server, journal)
         case _:
             raise AssertionError(operation)
 
 
 GOING_BACK = {"rollback": "[0]", "reset": "NameError"}  # what `seen` is afterwards
 STATES = {"creating", "ready", "busy", "hibernating", "asleep", "waking"}  # nothing here may break a machine
-OPERATIONS = ["create", "exec", "save", "sleep and wake", "fork", "rollback", "reset", "delete"]
+OPERATIONS = list(WALKS)  # the same as on the fake engine, where a test holds them against every step that the code has
 
 
 async def steps_of(server: ServerProcess, operation: str) -> list[str]:

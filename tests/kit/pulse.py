@@ -1,4 +1,4 @@
-"""How long this computer takes for next to nothing: a byte to another process and back, again and again, in processes of its own.
+"""How long this computer takes for very little: a byte to another process, a moment's work there, and a byte back, again and again.
 
 What is measured on a shared computer means something only while this stays the same. Run as `python -m kit.pulse`: every line on its standard input is
 answered with the 99th percentile, in seconds, since the last one.
@@ -14,6 +14,7 @@ import sys
 import time
 
 PAUSE_SECONDS = 0.005
+WORK = 30_000  # about what an instruction that does nothing takes
 
 
 class Pulse:
@@ -43,6 +44,7 @@ def beat() -> None:
     if os.fork() == 0:
         os.close(there[1])
         while byte := os.read(there[0], 1):
+            sum(range(WORK))
             os.write(back[1], byte)
         os._exit(0)
     times: list[float] = []
