@@ -1,7 +1,7 @@
 """Snapshots as folders on a local disk, `ROOT/<id>/`, each with a manifest.
 
 What is not finished, or half deleted, has another name: a crash leaves nothing that looks whole and is not. The large files of a snapshot that is
-only kept to go back to lie in its machine's pack instead (pack.py); it is unpacked into a working copy when it is opened.
+only kept to go back to lie in its machine's pack instead (packs/); it is unpacked into a working copy when it is opened.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from . import manifests
 from .base import Manifest
 from .checks import check_hash, check_sizes, damaged, sizes_in
 from .disk import Disk, not_saved
-from .packed import PackedSnapshots
-from .packer import Packer, PackerProcess
-from .packing import Job, large_files
+from .packs.packed import PackedSnapshots
+from .packs.packer import Packer, PackerProcess
+from .packs.packing import Job, large_files
 from .threads import all_of, to_its_end
 
 log = logging.getLogger(__name__)

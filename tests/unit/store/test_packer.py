@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from everforge.store.packer import PackerProcess
-from everforge.store.packing import Job
+from everforge.store.packs.packer import PackerProcess
+from everforge.store.packs.packing import Job
 from everforge.store.snapshots import SnapshotFolder
 from everforge.wire.ids import new_snapshot_id
 
@@ -89,8 +89,8 @@ async def test_closing_ends_it(packer: PackerProcess, tmp_path: Path) -> None:
 
 SERVER = """
 import asyncio, sys, time
-from everforge.store.packer import PackerProcess
-from everforge.store.packing import Job
+from everforge.store.packs.packer import PackerProcess
+from everforge.store.packs.packing import Job
 async def main():
     packer = PackerProcess()
     assert await packer.do(Job(root=sys.argv[1], machine="m1"))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everforge.store import packindex
-from everforge.store.packindex import BASE, PACK, PAGE_BYTES, ZERO, Index, Runs
+from everforge.store.packs import index as packindex
+from everforge.store.packs.index import BASE, PACK, PAGE_BYTES, ZERO, Index, Runs
 from everforge.wire.errors import SnapshotDamaged
 from everforge.wire.ids import SnapshotId
 

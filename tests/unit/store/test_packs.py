@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from everforge.store import packing
 from everforge.store.base import Manifest
 from everforge.store.disk import Disk
-from everforge.store.packing import Job
+from everforge.store.packs import packing
+from everforge.store.packs.packing import Job
 from everforge.store.snapshots import SnapshotFolder
 from everforge.store.threads import to_its_end
 from everforge.wire.errors import DiskFull, EverforgeError, SnapshotDamaged, WakeFailed

@@ -1,7 +1,7 @@
 """Packs snapshots, in a process of its own: it hashes a page at a time, which in a thread would take the interpreter's lock from the event loop tens
 of thousands of times for each snapshot.
 
-Run as `python -m everforge.store.packing PARENT`: one job per line of standard input, one answer per line of standard output. It ends with its
+Run as `python -m everforge.store.packs.packing PARENT`: one job per line of standard input, one answer per line of standard output. It ends with its
 input, and at once when the server dies; being killed at any step is safe.
 """
 
@@ -19,14 +19,14 @@ from pathlib import Path
 
 import xxhash
 
+from everforge.store import manifests
+from everforge.store.checks import damaged
+from everforge.store.disk import CHUNK_BYTES, Disk
 from everforge.wire.errors import EverforgeError
 from everforge.wire.ids import SnapshotId
 
-from . import manifests
-from .checks import damaged
-from .disk import CHUNK_BYTES, Disk
+from .index import BASE, PAGE_BYTES, Index, Runs
 from .pack import Pack, folder_of, locked
-from .packindex import BASE, PAGE_BYTES, Index, Runs
 
 FILE_BYTES_MAX = 8 * 1024**3  # two million pages, of which the packer keeps the digests in memory; what is larger stays whole
 MEMORY_BYTES_MAX = 2 * 1024**3

@@ -73,5 +73,5 @@ class PackerProcess:
 
 async def _start() -> Process:
     # In a session of its own: Ctrl-C is for the server, which ends it in order.
-    command = [sys.executable, "-P", "-m", "everforge.store.packing", str(os.getpid())]
+    command = [sys.executable, "-P", "-m", "everforge.store.packs.packing", str(os.getpid())]
     return await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, start_new_session=True)

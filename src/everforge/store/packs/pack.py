@@ -23,13 +23,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
+from everforge.store.disk import Disk
 from everforge.wire.errors import SnapshotDamaged
 from everforge.wire.ids import SNAPSHOT_ID, SnapshotId
 
-from . import packindex
-from .disk import Disk
-from .packbase import DIGEST_BYTES, LOOKUP_PAGES_MAX, Base, WrittenOnce, digest_of
-from .packindex import BASE, PACK, PAGE_BYTES, ZERO, Index
+from . import index as packindex
+from .comparison import DIGEST_BYTES, LOOKUP_PAGES_MAX, Base, WrittenOnce, digest_of
+from .index import BASE, PACK, PAGE_BYTES, ZERO, Index
 
 PREFIX = ".pack-"
 PAGES, DIGESTS, BASE_PREFIX, NEW = "pages", "digests", "base-", ".new-"

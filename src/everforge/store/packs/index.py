@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from everforge.store.manifests import safe_file_name
 from everforge.wire.errors import SnapshotDamaged
 from everforge.wire.ids import SnapshotId
-
-from .manifests import safe_file_name
 
 PAGE_BYTES = 4096  # what a guest changes its memory by
 FORMAT = 1

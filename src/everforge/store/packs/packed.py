@@ -8,12 +8,13 @@ import os
 import secrets
 from pathlib import Path
 
+from everforge.store import manifests
+from everforge.store.base import Manifest
+from everforge.store.disk import FULL, Disk
 from everforge.wire.errors import DiskFull, EverforgeError, WakeFailed
 from everforge.wire.ids import SnapshotId
 
-from . import manifests, pack
-from .base import Manifest
-from .disk import FULL, Disk
+from . import pack
 from .pack import Pack, folder_of, locked
 from .unpacking import Unpacking
 

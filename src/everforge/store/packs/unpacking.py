@@ -7,12 +7,12 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
+from everforge.store.disk import CHUNK_BYTES, FULL, Disk
 from everforge.wire.errors import SnapshotDamaged
 from everforge.wire.ids import SnapshotId
 
-from .disk import CHUNK_BYTES, FULL, Disk
+from .index import BASE, PACK, PAGE_BYTES, ZERO, Runs
 from .pack import PAGES, read_index
-from .packindex import BASE, PACK, PAGE_BYTES, ZERO, Runs
 
 PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, *FULL})  # says nothing about the file that could not be opened
 

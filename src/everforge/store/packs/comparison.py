@@ -8,8 +8,9 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .disk import Disk
-from .packindex import PAGE_BYTES
+from everforge.store.disk import Disk
+
+from .index import PAGE_BYTES
 
 DIGEST_BYTES = 16
 LOOKUP_PAGES_MAX = 2_000_000  # found by content; about 300 MB of memory. Beyond it pages are kept twice rather than looked for

@@ -1,0 +1,1 @@
+"""Kept points, stored by content: each page of a machine's points once."""
