@@ -31,6 +31,9 @@ RETURN_SECONDS = 0.3  # for the memory of the dead to come back, before more hav
 LATE_SECONDS = 0.03
 LATER_FACTOR = 1.5
 REACTION_SECONDS = 0.08  # of ours, while many compete with us
+CROWD = 16  # processes
+CROWD_REACTION_SECONDS = 1.0
+CROWD_SHARE = 0.25  # of the limit, at most, is kept free of a crowd that grows
 CALM_FACTOR = 1.2  # longer pauses while nothing grows, but not at once: they may have been about to
 AGENT_MB = 16  # our own memory, which is not the user's
 
@@ -53,7 +56,7 @@ class MemoryGuard:
         self._stopped = False  # until the memory is back
         self._struck_at = -AGAIN_SECONDS
         self._looked_at = 0.0
-        self._many = False
+        self._count = 0
 
     def next_look(self, running: bool) -> float | None:
         """When; None when there is nothing to watch, so that an idle machine sleeps."""
@@ -73,7 +76,7 @@ class MemoryGuard:
             return None
         self._owed = False
         waiting = self._stopped
-        if self._watchful and (self._many or now - due > LATE_SECONDS):
+        if self._watchful and (self._count >= processes.MANY or now - due > LATE_SECONDS):
             self._stop()  # they may leave us so little time that the look itself would take too long
         grown_mb = self._measure()
         ended = None
@@ -87,17 +90,19 @@ class MemoryGuard:
 
     def _measure(self) -> int:
         """How much it has grown."""
-        before, (self._used_mb, count) = self._used_mb, _used_mb()
-        self._many = count >= processes.MANY
+        before, (self._used_mb, self._count) = self._used_mb, _used_mb()
         self._watchful = self._used_mb > self.memory_mb * WATCHFUL_SHARE
         return self._used_mb - before
 
     def _expected_mb(self, grown_mb: int, now: float) -> int:
         """What many may take on top before we get to look again, beyond what is spare: as much as since the last look, or more."""
-        if not self._many or grown_mb <= 0 or now - self._looked_at > AGAIN_SECONDS:
+        if self._count < processes.MANY or grown_mb <= 0 or now - self._looked_at > AGAIN_SECONDS:
             return 0
         mb_per_second = grown_mb / (now - self._looked_at)
-        return max(0, int(max(grown_mb * LATER_FACTOR, mb_per_second * REACTION_SECONDS)) - SPARE_MB)
+        # A crowd may not let us run for the better part of a second.
+        reaction_seconds = REACTION_SECONDS if self._count < CROWD else CROWD_REACTION_SECONDS
+        expected_mb = max(grown_mb * LATER_FACTOR, min(mb_per_second * reaction_seconds, self.memory_mb * CROWD_SHARE))
+        return max(0, int(expected_mb) - SPARE_MB)
 
     def _pause_seconds(self, grows: bool) -> float:
         """As long as it would take to fill what is left; longer each time when nothing grows."""

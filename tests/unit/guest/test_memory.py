@@ -56,10 +56,11 @@ def test_all_go_on_when_the_memory_is_back(fresh: Guest) -> None:
         "import subprocess, sys, threading, time\nticks = 0\n"
         "def tick():\n    global ticks\n    while True: ticks += 1; time.sleep(0.01)\n"
         "threading.Thread(target=tick, daemon=True).start()\n"
-        "small = subprocess.Popen([sys.executable, '-c', 'import time\\nwhile True: print(1, flush=True); time.sleep(0.05)'], stdout=subprocess.PIPE)\n"
-        "hog = subprocess.Popen([sys.executable, '-c', 'import time; b = bytearray(b\"x\") * 370_000_000; time.sleep(60)'])\n"
-        "status = hog.wait(20)\nwhile small.stdout.read1(): \n    if (after := globals().get('after', 0) + 1) > 60: break\n"
-        "before = ticks; time.sleep(0.3)\nstatus, small.poll(), ticks > before"
+        "def hog(mb): return subprocess.Popen([sys.executable, '-c', f'import time; b = bytearray(b\"x\") * ({mb} << 20); time.sleep(60)'])\n"
+        "small, large = hog(100), hog(300)\nstatus = large.wait(30)\n"
+        "state = lambda pid: open(f'/proc/{pid}/stat').read().split()[2]\n"
+        "while state(small.pid) == 'T': time.sleep(0.01)\n"
+        "before = ticks; time.sleep(0.2)\nalive = small.poll(); small.kill()\nstatus, alive, ticks > before"
     )
     done = fresh.run(code, 60)
     assert done.end.value == "(-9, None, True)", done.end
