@@ -61,6 +61,36 @@ async def test_a_huge_repr_is_cut(machines: Machines) -> None:
     assert ended.note
 
 
+FORK_BOMB = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
+MEMFD_BOMB = "import os\nheld, block = [], bytes(1 << 20)\nwhile True:\n    held.append(os.memfd_create('bomb'))\n    for _ in range(16): os.write(held[-1], block)"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("bomb", "word"), [(FORK_BOMB, "Timed out"), (MEMFD_BOMB, "out of memory")], ids=["forks", "memfd"])
+async def test_a_bomb_costs_the_interpreter_at_most(machines: Machines, bomb: str, word: str) -> None:
+    name = (await machines.create(NewMachine(memory_mb=1024, cpus=1))).record.name
+    await machines.run(name, "open('kept.txt', 'w').write('kept')")
+    number, _ = await machines.exec(name, bomb, timeout_seconds=6)
+    ended = await machines.result(name, number)
+    assert ended.end in ("error", "timed_out"), ended
+    assert word in (ended.error or ""), ended
+    assert (await machines.get(name)).state == "ready"
+    assert (await machines.run(name, "open('kept.txt').read()", timeout_seconds=60)).value == "'kept'"
+
+
+async def test_a_machine_is_saved_in_the_middle_of_vfork(machines: Machines) -> None:
+    name = (await machines.create(NewMachine())).record.name
+    code = (
+        "import os, time\nos.mkfifo('pipe')\npid = os.fork()\nif pid == 0:\n"
+        "    os.posix_spawn('/bin/true', ['true'], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, 'pipe', os.O_RDONLY, 0)])\n"
+        "while ') D ' not in open(f'/proc/{pid}/stat').read(): time.sleep(0.01)"
+    )
+    assert (await machines.run(name, code)).end == "value"
+    await machines.hibernate(name)
+    assert (await machines.get(name)).state == "asleep"
+    assert (await machines.run(name, "os.path.exists('pipe')")).value == "True"
+
+
 @pytest.mark.slow
 async def test_rich_results_in_the_default_image(data: Path) -> None:
     async with real_machines(data, replace(TESTED, image="default")) as machines:

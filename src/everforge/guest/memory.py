@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from typing import NamedTuple
 
 from . import processes
@@ -17,13 +18,23 @@ from .limits import MIB
 from .processes import Process
 
 LOOK_SECONDS = 0.2
-LOOK_SECONDS_MIN = 0.02
-FASTEST_MB_PER_SECOND = 2000  # memory cannot be filled faster than this: so soon must be looked again
+LOOK_SECONDS_MIN = 0.01
+FASTEST_MB_PER_SECOND = 4000  # memory cannot be filled faster than this: so soon must be looked again
+SPARE_MB = 32  # over the limit the host still bears, beside what the sandbox takes for itself
+PROCESS_MB = 1  # what a process costs the sandbox beside its own memory
 PUT_OFF_SECONDS = 0.02
 WATCHFUL_SHARE = 0.5  # above it we look also while no instruction runs
 ROOM_SHARE = 0.2  # of the limit is made free at once, or the next look would have to end the next process
+FEW = 4
 AGAIN_SECONDS = 2.0  # over the limit twice within this time: then it is no use to end them one by one
 RETURN_SECONDS = 0.3  # for the memory of the dead to come back, before more have to die
+LATE_SECONDS = 0.03
+LATER_FACTOR = 1.5
+REACTION_SECONDS = 0.08  # of ours, while many compete with us
+CROWD = 16  # processes
+CROWD_REACTION_SECONDS = 1.0
+CROWD_SHARE = 0.25  # of the limit, at most, is kept free of a crowd that grows
+CALM_FACTOR = 1.2  # longer pauses while nothing grows, but not at once: they may have been about to
 AGENT_MB = 16  # our own memory, which is not the user's
 
 
@@ -44,6 +55,8 @@ class MemoryGuard:
         self._used_mb = 0
         self._stopped = False  # until the memory is back
         self._struck_at = -AGAIN_SECONDS
+        self._looked_at = 0.0
+        self._count = 0
 
     def next_look(self, running: bool) -> float | None:
         """When; None when there is nothing to watch, so that an idle machine sleeps."""
@@ -62,26 +75,44 @@ class MemoryGuard:
         if due is None or now < due:
             return None
         self._owed = False
-        before, self._used_mb = self._used_mb, _used_mb()
-        self._watchful = self._used_mb > self.memory_mb * WATCHFUL_SHARE
+        waiting = self._stopped
+        if self._watchful and (self._count >= processes.MANY or now - due > LATE_SECONDS):
+            self._stop()  # they may leave us so little time that the look itself would take too long
+        grown_mb = self._measure()
         ended = None
-        if self._used_mb <= self.memory_mb or not self.memory_mb:
+        if not self.memory_mb or self._used_mb + self._expected_mb(grown_mb, now) <= self.memory_mb:
             self._release()
-        elif not self._stopped or now > self._struck_at + RETURN_SECONDS:
+        elif not waiting or now > self._struck_at + RETURN_SECONDS:
             ended = self._strike(now, interpreter)
-        self._next_look = now + self._pause_seconds(self._used_mb > before)
+        self._looked_at = now
+        self._next_look = time.monotonic() + self._pause_seconds(grown_mb > 0)
         return ended
+
+    def _measure(self) -> int:
+        """How much it has grown."""
+        before, (self._used_mb, self._count) = self._used_mb, _used_mb()
+        self._watchful = self._used_mb > self.memory_mb * WATCHFUL_SHARE
+        return self._used_mb - before
+
+    def _expected_mb(self, grown_mb: int, now: float) -> int:
+        """What many may take on top before we get to look again, beyond what is spare: as much as since the last look, or more."""
+        if self._count < processes.MANY or grown_mb <= 0 or now - self._looked_at > AGAIN_SECONDS:
+            return 0
+        mb_per_second = grown_mb / (now - self._looked_at)
+        # A crowd may not let us run for the better part of a second.
+        reaction_seconds = REACTION_SECONDS if self._count < CROWD else CROWD_REACTION_SECONDS
+        expected_mb = max(grown_mb * LATER_FACTOR, min(mb_per_second * reaction_seconds, self.memory_mb * CROWD_SHARE))
+        return max(0, int(expected_mb) - SPARE_MB)
 
     def _pause_seconds(self, grows: bool) -> float:
         """As long as it would take to fill what is left; longer each time when nothing grows."""
         soonest = max(LOOK_SECONDS_MIN, (self.memory_mb - self._used_mb) / FASTEST_MB_PER_SECOND)
-        wanted = soonest if grows or self._stopped else max(soonest, self._pause * 2)
+        wanted = soonest if grows or self._stopped else max(soonest, self._pause * CALM_FACTOR)
         self._pause = min(wanted, LOOK_SECONDS)
         return self._pause
 
     def _strike(self, now: float, interpreter: int | None) -> Ended | None:
-        processes.send_everyone(signal.SIGSTOP)
-        self._stopped = True
+        self._stop()
         found = [p for p in processes.user_processes() if p.state not in processes.DEAD]
         again = now <= self._struck_at + AGAIN_SECONDS
         self._struck_at = now
@@ -89,8 +120,13 @@ class MemoryGuard:
         if not guilty:
             return None  # the dead are on their way
         processes.kill_all(guilty)
+        growing = "" if self._used_mb > self.memory_mb else " and rapidly filled"
         whom = f"the largest process, {guilty[0].pid}" if len(guilty) == 1 else f"{len(guilty)} processes, the largest of them {guilty[0].pid}"
-        return Ended([p.pid for p in guilty], f"out of memory: {self._used_mb} MB in use, {self.memory_mb} MB allowed; killed {whom}")
+        return Ended([p.pid for p in guilty], f"out of memory: {self._used_mb} MB in use, {self.memory_mb} MB allowed{growing}; killed {whom}")
+
+    def _stop(self) -> None:
+        processes.send_everyone(signal.SIGSTOP)
+        self._stopped = True
 
     def _release(self) -> None:
         if self._stopped:
@@ -102,7 +138,7 @@ def choose(found: list[Process], interpreter: int | None, used_mb: int, allowed_
     """Who must end, the largest first.
 
     The interpreter, which holds the user's variables, only when it is larger than all the others together, or alone. Where what the processes have
-    does not explain what is used (a memfd is nobody's), or one by one did not help, all the others.
+    does not explain what is used (a memfd is nobody's), or it would take more than a few, or a few did not help, all the others.
     """
     others = sorted((p for p in found if p.pid != interpreter), key=lambda p: p.rss_pages, reverse=True)
     itself = [p for p in found if p.pid == interpreter]
@@ -117,19 +153,24 @@ def choose(found: list[Process], interpreter: int | None, used_mb: int, allowed_
     guilty: list[Process] = []
     while others and sum(map(_rss_mb, guilty)) < wanted_mb:
         guilty.append(others.pop(0))
-    return guilty
+    return guilty if len(guilty) <= FEW else guilty + others
 
 
 def _rss_mb(process: Process) -> float:
     return process.rss_pages * _PAGE_BYTES / MIB
 
 
-def _used_mb() -> int:
-    """In a sandbox what its kernel has given out and cannot take back: memory of all processes, shared pages once, and of files without a disk."""
+def _used_mb() -> tuple[int, int]:
+    """And by how many processes.
+
+    In a sandbox it is what its kernel has given out and cannot take back: memory of all processes, shared pages once, and of files without a disk.
+    """
     if not processes.is_init():
-        return int(sum(map(_rss_mb, processes.user_processes())))
-    found = _ANON_PAGES.search(processes.read_file("/proc/meminfo"))
-    return 0 if found is None else int(found[1]) // 1024 - AGENT_MB
+        found = processes.user_processes()
+        return int(sum(map(_rss_mb, found))), len(found)
+    count = processes.count()
+    given_out = _ANON_PAGES.search(processes.read_file("/proc/meminfo"))
+    return 0 if given_out is None else int(given_out[1]) // 1024 - AGENT_MB + PROCESS_MB * count, count
 
 
 _ANON_PAGES = re.compile(rb"AnonPages:\s*(\d+) kB")
