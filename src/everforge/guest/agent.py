@@ -13,6 +13,7 @@ import select
 import signal
 import sys
 import time
+from contextlib import AbstractContextManager, nullcontext
 
 from ..wire.errors import ProtocolError
 from ..wire.messages import PROTOCOL, Freeze, Go, GuestMessage, Hello, Interrupt, Kill, Run, Setup
@@ -53,6 +54,8 @@ class Agent:
         self.supervisor.start()
         while True:
             ready = self._poll()
+            if self.freezer.standstill is None:
+                self._look_at_memory()  # first: with many processes about, everything else may take long
             if self.link.in_fd in ready:
                 for message in self.link.read():
                     self._obey(message)
@@ -147,10 +150,15 @@ class Agent:
     def _mind_deadlines(self, now: float) -> None:
         self.supervisor.give_up_hung_up(now)
         self.freezer.give_up_reseeding(now)
+
+    def _look_at_memory(self) -> None:
         worker = self.supervisor.worker
-        ended = self._memory.look(now, self.instructions.running is not None, worker.pid if worker else None)
+        ended = self._memory.look(self.instructions.running is not None, worker.pid if worker else None)
         if ended is not None:
             self.supervisor.tell_killed(ended.pids, ended.why)
+
+    def _quiet(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.freezer.standstill is not None else self._memory.quiet()
 
     def _start_next(self) -> None:
         if self.instructions.queue and self.instructions.running is None and not self.freezer.holds_back:
@@ -166,9 +174,11 @@ class Agent:
                 self.instructions.accept(message)
                 self._start_next()  # at once: what comes right behind it may be about it
             case Interrupt():
-                self.supervisor.interrupt(message.instruction)
+                with self._quiet():
+                    self.supervisor.interrupt(message.instruction)
             case Kill():
-                self.supervisor.kill(message.instruction)
+                with self._quiet():
+                    self.supervisor.kill(message.instruction)
             case Freeze():
                 self.freezer.freeze(message.token)
             case Go():

@@ -7,10 +7,12 @@ all; the rest goes on when the memory has come back. That continues also what th
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import time
+from collections.abc import Generator
 from typing import NamedTuple
 
 from . import processes
@@ -29,11 +31,11 @@ FEW = 4
 AGAIN_SECONDS = 2.0  # over the limit twice within this time: then it is no use to end them one by one
 RETURN_SECONDS = 0.3  # for the memory of the dead to come back, before more have to die
 LATE_SECONDS = 0.03
-LATER_FACTOR = 1.5
+MANY_FACTOR = 1.5
+CROWD_FACTOR = 2.5
 REACTION_SECONDS = 0.08  # of ours, while many compete with us
 CROWD = 16  # processes
-CROWD_REACTION_SECONDS = 1.0
-CROWD_SHARE = 0.25  # of the limit, at most, is kept free of a crowd that grows
+CROWD_SHARE = 0.25  # of the limit, at most, is kept free of a crowd for what it fills in a second
 CALM_FACTOR = 1.2  # longer pauses while nothing grows, but not at once: they may have been about to
 AGENT_MB = 16  # our own memory, which is not the user's
 
@@ -57,6 +59,7 @@ class MemoryGuard:
         self._struck_at = -AGAIN_SECONDS
         self._looked_at = 0.0
         self._count = 0
+        self._growing = False
 
     def next_look(self, running: bool) -> float | None:
         """When; None when there is nothing to watch, so that an idle machine sleeps."""
@@ -69,14 +72,15 @@ class MemoryGuard:
             self._next_look = now + PUT_OFF_SECONDS
             self._owed = True
 
-    def look(self, now: float, running: bool, interpreter: int | None) -> Ended | None:
-        """Those that had to be killed, if any."""
+    def look(self, running: bool, interpreter: int | None) -> Ended | None:
+        """Those that had to be killed, if it was time to look and any had to."""
         due = self.next_look(running)
-        if due is None or now < due:
+        if due is None or (now := time.monotonic()) < due:
             return None
         self._owed = False
         waiting = self._stopped
-        if self._watchful and (self._count >= processes.MANY or now - due > LATE_SECONDS):
+        crowded = self._count >= CROWD and self._growing
+        if crowded or (self._watchful and (self._count >= processes.MANY or now - due > LATE_SECONDS)):
             self._stop()  # they may leave us so little time that the look itself would take too long
         grown_mb = self._measure()
         ended = None
@@ -88,10 +92,21 @@ class MemoryGuard:
         self._next_look = time.monotonic() + self._pause_seconds(grown_mb > 0)
         return ended
 
+    @contextlib.contextmanager
+    def quiet(self) -> Generator[None]:
+        """Time for us where many processes compete for it: a fork bomb would outrun any list of its members."""
+        if self._stopped or self._count < processes.MANY:
+            yield
+            return
+        self._stop()
+        yield
+        self._release()
+
     def _measure(self) -> int:
         """How much it has grown."""
         before, (self._used_mb, self._count) = self._used_mb, _used_mb()
         self._watchful = self._used_mb > self.memory_mb * WATCHFUL_SHARE
+        self._growing = self._used_mb > before
         return self._used_mb - before
 
     def _expected_mb(self, grown_mb: int, now: float) -> int:
@@ -99,10 +114,10 @@ class MemoryGuard:
         if self._count < processes.MANY or grown_mb <= 0 or now - self._looked_at > AGAIN_SECONDS:
             return 0
         mb_per_second = grown_mb / (now - self._looked_at)
-        # A crowd may not let us run for the better part of a second.
-        reaction_seconds = REACTION_SECONDS if self._count < CROWD else CROWD_REACTION_SECONDS
-        expected_mb = max(grown_mb * LATER_FACTOR, min(mb_per_second * reaction_seconds, self.memory_mb * CROWD_SHARE))
-        return max(0, int(expected_mb) - SPARE_MB)
+        if self._count < CROWD:
+            return max(0, int(max(grown_mb * MANY_FACTOR, mb_per_second * REACTION_SECONDS)) - SPARE_MB)
+        # A crowd may not let us run for a second or more; how long it was since the last look tells.
+        return int(max(grown_mb * CROWD_FACTOR, min(mb_per_second, self.memory_mb * CROWD_SHARE)))
 
     def _pause_seconds(self, grows: bool) -> float:
         """As long as it would take to fill what is left; longer each time when nothing grows."""

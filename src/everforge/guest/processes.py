@@ -7,7 +7,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from .limits import GuestLimits
@@ -99,20 +99,6 @@ def send_everyone(number: int) -> None:
     else:
         for process in user_processes():
             send_signal(process.pid, number)
-
-
-@contextlib.contextmanager
-def quiet(interpreter: int) -> Generator[None]:
-    """Time for us, where many processes compete for it: a fork bomb would outrun any list of its members.
-
-    What the user had stopped goes on too then. Where the interpreter stands still all do, and shall.
-    """
-    crowded = is_init() and count() >= MANY and (found := read_process(interpreter)) is not None and found.state not in STOPPED
-    if crowded:
-        send_everyone(signal.SIGSTOP)
-    yield
-    if crowded:
-        send_everyone(signal.SIGCONT)
 
 
 def count() -> int:

@@ -102,16 +102,14 @@ class Worker:
 
     def interrupt(self, since_ticks: int) -> None:
         """As Ctrl-C does: the interpreter, and what the running instruction has started in its process group. Older daemons are left alone."""
-        with processes.quiet(self.pid):
-            for process in processes.user_processes():
-                if process.pid == self.pid or (process.group == self.pid and process.started >= since_ticks):
-                    processes.send_signal(process.pid, signal.SIGINT)
+        for process in processes.user_processes():
+            if process.pid == self.pid or (process.group == self.pid and process.started >= since_ticks):
+                processes.send_signal(process.pid, signal.SIGINT)
 
     def kill(self) -> None:
         """The interpreter first, so that it starts nothing more, then everything else of its session."""
         processes.send_signal(self.pid, signal.SIGKILL)
-        with processes.quiet(self.pid):
-            processes.end_all(lambda p: self.pid in (p.pid, p.session, p.group))
+        processes.end_all(lambda p: self.pid in (p.pid, p.session, p.group))
 
     def close(self) -> None:
         self.ring.close()
