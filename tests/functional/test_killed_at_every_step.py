@@ -143,6 +143,7 @@ async def test_killed_at_every_step_of(operation: str, data: Path) -> None:
     server = await ServerProcess(data).start()
     steps = await steps_of(server, operation)
     assert len(steps) >= 4, steps
+    following = await ServerProcess(data).spawn()
     for step in steps:
         journal = await fresh(server)
         await server.call("kill_at", step=step)
@@ -152,12 +153,13 @@ async def test_killed_at_every_step_of(operation: str, data: Path) -> None:
         except (Died, Refusal):
             pass
         await server.wait_dead()
-        server = await ServerProcess(data).start()
+        server, following = await following.start(), await ServerProcess(data).spawn()
         try:
             await check(server, operation, journal)
             await check_nothing_leaked(server)
         except BaseException as e:
             raise AssertionError(f"killed at {step} of {operation}: {e!r}") from e
+    await following.kill()
     await fresh(server)
     await server.call("delete", name=NAME)
     await server.stop()

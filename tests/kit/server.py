@@ -1,4 +1,4 @@
-"""A server in a process of its own, to be killed. Speaks JSON lines on its standard input and output: {"id", "call", "args"} -> {"id", "value" | "error"}.
+"""A server in a process of its own, to be killed. Begins at the line "start", then speaks JSON lines on its standard input and output: {"id", "call", "args"} -> {"id", "value" | "error"}.
 
 After `kill_at` with "N:STEP" it ends itself with SIGKILL when it comes to that step for the Nth time; `steps` tells every step since `forget_steps`.
 """
@@ -128,4 +128,5 @@ async def serve(data: Path) -> None:
 
 
 if __name__ == "__main__":
-    loop.run(serve(Path(sys.argv[1])))
+    if os.read(0, len(b"start\n")):  # unbuffered: what follows is for the loop's own reader
+        loop.run(serve(Path(sys.argv[1])))

@@ -71,6 +71,11 @@ async def walk_reset(machines: Machines, journal: Journal) -> None:
     await machines.run(NAME, "1")
 
 
+async def walk_forget(machines: Machines, journal: Journal) -> None:
+    await machines.hibernate(NAME)
+    await machines.forget(NAME, "start")
+
+
 async def walk_delete(machines: Machines, journal: Journal) -> None:
     journal.deleted = True
     await machines.delete(NAME)
@@ -95,6 +100,7 @@ WALKS: dict[str, Walk] = {
     "fork": walk_fork,
     "rollback": walk_rollback,
     "reset": walk_reset,
+    "forget": walk_forget,
     "delete": walk_delete,
     "each": walk_each,
 }

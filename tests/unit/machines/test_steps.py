@@ -23,6 +23,7 @@ NOT_OPERATIONS = {
     "change",
     "update",
     "name point",
+    "unname point",
     "add template point",
     "output",
 }  # a plain write each, as `accept` is; and wanted_again needs two clients
