@@ -66,10 +66,10 @@ class StoreSuite:
         await store.create(machine("taken"))
         together = [machine(name) for name in ("first", "taken", "last")]
         with pytest.raises(NameTaken):
-            await store.create_together([(of, point(of, 0)) for of in together])
+            await store.create_together([(of, [], point(of, 0)) for of in together])
         assert await store.find(MachineName("first")) is None
         first, _, last = together
-        await store.create_together([(of, point(of, 0)) for of in (first, last)])
+        await store.create_together([(of, [], point(of, 0)) for of in (first, last)])
         assert [len(await store.points(of.id)) for of in (first, last)] == [1, 1]
 
     async def test_a_record_comes_back_as_it_was(self, store: Store) -> None:

@@ -89,6 +89,10 @@ class Unpacker:
         return Frame(kind, body)
 
 
+class ChannelLost(Exception):
+    """The agent is gone, or somebody closed our descriptor."""
+
+
 class ChildEnd:
     """The interpreter's end: blocking, usable from any thread, and dead in processes forked from the interpreter."""
 
@@ -128,14 +132,20 @@ class ChildEnd:
         with self._lock:
             while self._waiting:
                 packet = self._waiting[0]
-                _write(self._fd, packet)
+                try:
+                    _write(self._fd, packet)
+                except OSError as e:
+                    raise ChannelLost(str(e)) from e
                 if self._waiting and self._waiting[0] is packet:  # a handler that printed may have sent it for us
                     self._waiting.popleft()
 
     def receive(self) -> Frame | None:
         """The next frame; None when the agent is gone."""
         while True:
-            packet = os.read(self._fd, PACKET_BYTES_MAX)
+            try:
+                packet = os.read(self._fd, PACKET_BYTES_MAX)
+            except OSError as e:
+                raise ChannelLost(str(e)) from e
             if not packet:
                 return None
             frame = self._unpacker.add(packet)
@@ -144,4 +154,8 @@ class ChildEnd:
 
     def receive_now(self) -> Frame | None:
         """The next frame if it is there already."""
-        return self.receive() if select.select([self._fd], [], [], 0)[0] else None
+        try:
+            ready = select.select([self._fd], [], [], 0)[0]
+        except (OSError, ValueError) as e:
+            raise ChannelLost(str(e)) from e
+        return self.receive() if ready else None

@@ -69,7 +69,7 @@ class Interpreter:
                 if frame is None:
                     _exit(0)
                 self.obey(frame)
-            except OSError:
+            except wire.ChannelLost:
                 _exit(wire.EXIT_CHANNEL_LOST)
             except BaseException as e:
                 print(f"between instructions: {type(e).__name__}: {e}", file=self.streams[1])
@@ -109,7 +109,8 @@ class Interpreter:
         self._restore_streams()
         self.execution.tidy(number)
         if self.execution.runtime_us > LONG_US:
-            self.limits.fit_address_space()  # it may have loaded libraries
+            with contextlib.suppress(OSError):  # no descriptor to look with: then the limit stays as it is
+                self.limits.fit_address_space()  # it may have loaded libraries
 
     def _attempt(self, number: int, code: str) -> bytes:
         """The instruction's end, encoded."""

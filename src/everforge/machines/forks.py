@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from everforge.store.base import MachineRecord, PointReason, PointRecord
-from everforge.wire.events import START, Moved, Position
+from everforge.wire.events import START, Accepted, Ended, Event, Moved, Position
 from everforge.wire.ids import MachineName, SnapshotId, new_machine_id
 
 from .lifecycle import Residence
@@ -46,11 +46,18 @@ async def fork(keeper: Keeper, names: Sequence[MachineName]) -> Sequence[Machine
     source = keeper.dossier.record
     position = point.position if point.position != START else await store.end_position(source.id)
     records = [_forked(source, name, point, position) for name in names]
+    waiting = [e.instruction for e in await store.unended(source.id) if isinstance(e, Accepted) and e.position <= position]
     with keeper.dossier.steps.step("record forks"):
-        await store.create_together([(r, first_point(r, point.snapshot, "fork", position, point.instruction)) for r in records])
+        await store.create_together([(r, _ends(waiting), first_point(r, point.snapshot, "fork", position, point.instruction)) for r in records])
     told = Moved(event="forked", residence=source.residence, detail={"to": [r.name for r in records], "snapshot": point.snapshot})
     await keeper.dossier.write(events=[told], step="tell of forks")
     return records
+
+
+def _ends(waiting: Sequence[int]) -> list[Event]:
+    """What waited for the source is on the fork's tape too, which begins as the source's does; it runs only there."""
+    error = "cancelled: it waited when the machine was forked, and runs in the machine that it was meant for"
+    return [Ended(instruction=n, end="cancelled", error=error, time=time.time()) for n in waiting]
 
 
 def _forked(source: MachineRecord, name: MachineName, point: PointRecord, position: Position) -> MachineRecord:

@@ -108,6 +108,10 @@ class Housing:
             else:
                 await self._undo_bring_up(sandbox)
             raise
+        except EverforgeError:
+            await self._undo_bring_up(sandbox)
+            await checking  # a damaged snapshot may fail in any way before its hash is known, and then damage is what must be said
+            raise
         except BaseException:
             checking.cancel()
             await self._undo_bring_up(sandbox)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
 
 from everforge.store.base import Store
-from everforge.wire.events import Event, Output, Position
+from everforge.wire.events import Displayed, Ended, Event, Output, Position
 from everforge.wire.ids import MachineId
 
 READ_EVENTS = 256  # rows taken from the store at once
@@ -105,4 +106,17 @@ def _cut(event: Event, position: Position) -> Event:
 
 
 def _rough_bytes(event: Event) -> int:
-    return 64 + sum(map(len, event.lines)) if isinstance(event, Output) else 512
+    match event:
+        case Output():
+            return 64 + sum(map(len, event.lines))
+        case Displayed():
+            return 512 + _data_bytes(event.data)
+        case Ended():
+            return 512 + len(event.value or "") + len(event.traceback or "") + _data_bytes(event.data or {})
+        case _:
+            return 512
+
+
+def _data_bytes(data: Mapping[str, Any]) -> int:
+    """JSON that was read is many times its size, and counting it would take as long as reading it: so it counts as all that may be kept."""
+    return sum(len(value) if isinstance(value, str) else RECENT_BYTES for value in data.values())

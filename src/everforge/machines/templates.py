@@ -16,7 +16,7 @@ from everforge.engine.base import Engine, Image, Limits
 from everforge.store.base import Manifest, Snapshots
 from everforge.wire.errors import SnapshotDamaged, SnapshotNotFound, StartFailed
 from everforge.wire.ids import ALPHABET, SnapshotId
-from everforge.wire.messages import PROTOCOL, End, Freeze, Frozen, Run
+from everforge.wire.messages import PROTOCOL, CannotFreeze, End, Freeze, Frozen, Run
 
 from .guestline import GuestLine
 
@@ -145,3 +145,5 @@ async def _await(line: GuestLine, kind: type[End] | type[Frozen]) -> End | Froze
         for heard in await line.receive():
             if isinstance(heard.message, kind):
                 return heard.message
+            if isinstance(heard.message, CannotFreeze):
+                raise StartFailed(f"the image cannot be made a template of: {heard.message.why[:500]}")

@@ -7,6 +7,7 @@ import contextlib
 import resource
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from everforge.engine.base import Limits
@@ -64,6 +65,8 @@ async def open_machines(
         runsc = await asyncio.to_thread(find_or_build, progress)
         catalogue = Catalogue(cache_folder())
         entry = await asyncio.to_thread(ensure, settings.image, catalogue, progress) if for_new_machines else None
+        if entry is not None:  # by digest: another version of this program may give the name to an image of its own meanwhile
+            settings = replace(settings, image=entry.image.digest)
         engine = await Gvisor.open(folder.path, runsc, catalogue.images, linger_seconds=warden_linger_seconds)
         undo.push_async_callback(engine.close)
         store = await SqlStore.open(folder.database)

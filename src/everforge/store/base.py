@@ -98,8 +98,8 @@ class Store(Protocol):
         """A new machine, durably. Returns the events with their positions. Raises NameTaken, MachineNotFound (of a fork's source), DiskFull."""
         ...
 
-    async def create_together(self, machines: Sequence[tuple[MachineRecord, PointRecord]]) -> None:
-        """New machines, each with its first point: all of them, durably, or none. Raises as `create` does."""
+    async def create_together(self, machines: Sequence[tuple[MachineRecord, Sequence[Event], PointRecord]]) -> None:
+        """New machines, each with first entries of its own and its first point: all of them, durably, or none. Raises as `create` does."""
         ...
 
     async def commit(self, change: Change) -> Sequence[Event]:

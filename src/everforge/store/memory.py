@@ -62,11 +62,11 @@ class MemoryStore:
             self._names[record.name] = record.id
         return placed
 
-    async def create_together(self, machines: Sequence[tuple[MachineRecord, PointRecord]]) -> None:
+    async def create_together(self, machines: Sequence[tuple[MachineRecord, Sequence[Event], PointRecord]]) -> None:
         machines_before, names_before = dict(self._machines), dict(self._names)
         try:
-            for record, point in machines:
-                await self.create(record, points=[point])
+            for record, events, point in machines:
+                await self.create(record, events, [point])
         except BaseException:
             self._machines, self._names = machines_before, names_before
             raise

@@ -230,6 +230,8 @@ class SnapshotFolder:
     def _look(self, id: SnapshotId) -> tuple[Manifest, Path, bool]:
         """Manifest, folder, and whether some of its files lie in a pack."""
         folder = self._folder(id)
+        if folder.is_symlink():
+            raise damaged(id, folder.name, "is a link, and not the folder that was saved")
         try:
             data = self._disk.read_file(folder / manifests.NAME, manifests.SIZE_MAX)
         except FileNotFoundError as e:

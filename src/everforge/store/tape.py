@@ -24,7 +24,7 @@ INSTRUCTION_JUMP = 10_000  # people read these numbers: as small as is safe
 assert 2 * CHANGE_POSITIONS_MAX <= UNSYNCED_POSITIONS_MAX < POSITION_JUMP
 assert 2 * CHANGE_INSTRUCTIONS_MAX <= UNSYNCED_INSTRUCTIONS_MAX < INSTRUCTION_JUMP
 
-READ_BYTES_MAX = 16 * 1024 * 1024  # one read of a tape stops behind the entry that goes over it, however many were asked for
+READ_BYTES_MAX = 4 * 1024 * 1024  # one read of a tape stops behind the entry that goes over it, however many were asked for
 
 FIELDS = tuple(f.name for f in fields(MachineRecord))
 SETTABLE = frozenset(FIELDS) - {"id", "account", "created_at", "source", "source_position"}  # the others are what a machine is, for good

@@ -230,3 +230,16 @@ async def test_bad_names_for_forks_are_refused(house: House, names: Any) -> None
     name = await awake(house)
     with pytest.raises(InvalidInput):
         await house.machines.fork(name, names=names)
+
+
+async def test_what_waits_for_the_source_of_a_fork_ends_as_cancelled_in_the_fork(house: House) -> None:
+    name = (await house.machines.create(NewMachine())).record.name
+    await house.machines.run(name, "x = 1")
+    forking = asyncio.ensure_future(house.machines.fork(name, names=["copy"]))
+    await asyncio.sleep(0)
+    number, _ = await house.machines.exec(name, "x = 2")
+    await forking
+    assert (await house.machines.result(name, number)).end == "value"
+    assert (await house.machines.result("copy", number)).end == "cancelled"
+    assert (await house.machines.run("copy", "x")).value == "1"
+    assert (await house.machines.run(name, "x")).value == "2"

@@ -36,7 +36,15 @@ events = st.one_of(
     st.builds(Displayed, **common, instruction=st.none() | ints, data=bundles, metadata=bundles),
     st.builds(Ended, **common, instruction=ints, end=st.sampled_from(["value", "error", "lost"]), value=maybe, data=st.none() | bundles, error=maybe),
     st.builds(Moved, **common, event=texts, residence=texts, detail=bundles),
-    st.builds(Lost, **common, since_position=ints.map(Position), instructions=st.lists(ints, max_size=5), snapshot=maybe, reason=texts),
+    st.builds(
+        Lost,
+        **common,
+        since_position=ints.map(Position),
+        first_instruction=st.none() | ints,
+        last_instruction=st.none() | ints,
+        snapshot=maybe,
+        reason=texts,
+    ),
 )
 
 

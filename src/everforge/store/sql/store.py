@@ -50,8 +50,8 @@ class SqlStore:
     async def create(self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = ()) -> Sequence[Event]:
         return await self._writer.write(lambda changes: changes.create(record, events, points), durable=True)
 
-    async def create_together(self, machines: Sequence[tuple[MachineRecord, PointRecord]]) -> None:
-        await self._writer.write(lambda changes: [changes.create(record, (), [point]) for record, point in machines], durable=True)
+    async def create_together(self, machines: Sequence[tuple[MachineRecord, Sequence[Event], PointRecord]]) -> None:
+        await self._writer.write(lambda changes: [changes.create(record, events, [point]) for record, events, point in machines], durable=True)
 
     async def commit(self, change: Change) -> Sequence[Event]:
         return await self._writer.write(lambda changes: changes.commit(change), durable=change.durable)
