@@ -7,21 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from everforge.store.base import MachineRecord, PointReason, PointRecord
+from everforge.store.base import MachineRecord, PointRecord
 from everforge.wire.events import START, Accepted, Ended, Event, Moved, Position
 from everforge.wire.ids import MachineName, SnapshotId, new_machine_id
 
+from .creation import first_point
 from .lifecycle import Residence
 from .points import point_of
 
 if TYPE_CHECKING:
     from .keeper import Keeper
     from .service import Machines
-
-
-def first_point(record: MachineRecord, snapshot: SnapshotId, reason: PointReason, position: Position, instruction: int | None) -> PointRecord:
-    """Point 0: what the machine began as."""
-    return PointRecord(snapshot=snapshot, machine=record.id, position=position, instruction=instruction, created_at=record.created_at, reason=reason)
 
 
 async def reset(machines: Machines, keeper: Keeper) -> SnapshotId | None:

@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from everforge.engine.base import Engine, Limits, Sandbox
-from everforge.store.base import AT_END, MachineRecord, Manifest, PointReason, PointRecord, Snapshots
+from everforge.store.base import AT_END, Manifest, PointReason, PointRecord, Snapshots
 from everforge.store.retention import Retention, to_drop
-from everforge.wire.errors import DiskFull, EverforgeError, SandboxLost, SaveFailed, SnapshotDamaged, SnapshotForeign, SnapshotNotFound
+from everforge.wire.errors import DiskFull, EverforgeError, SandboxLost, SaveFailed, SnapshotNotFound
 from everforge.wire.events import Ended, Position
 from everforge.wire.ids import SnapshotId, new_snapshot_id
-from everforge.wire.messages import PROTOCOL, Hello
 
+from . import origin
 from .archive import Archive
 from .dossier import Dossier
 from .guestline import GuestLine
@@ -29,7 +29,7 @@ from .incarnation import Incarnation
 from .lifecycle import Arrow
 from .points import point_of
 from .settings import MachineSettings
-from .templates import WARM_MEMORY_MB, KnownImages, Templates
+from .templates import KnownImages, Templates
 
 ENTROPY_BYTES = 32
 
@@ -87,7 +87,7 @@ class Housing:
             epoch = max(record.epoch, manifest.epoch) + 1
             line = GuestLine(sandbox.link)
             hello = await line.attach(epoch, 0, self._settings.guest_answer_seconds)
-            _check_hello(hello, manifest)
+            origin.check_hello(hello, manifest)
             await checking  # the hash is known before anything of the user's runs
             # Others start from a template or a fork's snapshot too: then the generators must differ.
             fresh = record.epoch == 0 or point.reason in ("template", "fork")
@@ -141,29 +141,9 @@ class Housing:
         with self.dossier.steps.step("open snapshot"):
             point = point_of(await self.dossier.store.points(self.dossier.record.id), snapshot)
             manifest, folder = await self._snapshots.open(snapshot)
-            self._check_origin(manifest, point)
+            origin.check(manifest, point, self.dossier.record, self._engine)
             await self._snapshots.verify_small(manifest, folder)
         return manifest, folder, point
-
-    def _check_origin(self, manifest: Manifest, point: PointRecord) -> None:
-        """Is it for this server, and what the record says of it?"""
-        record = self.dossier.record
-        for what, there, here in (
-            ("engine", manifest.engine, self._engine.name),
-            ("engine build", manifest.engine_build, self._engine.build),
-            ("image", manifest.image, record.image),
-            ("a disk in MB of", manifest.disk_mb, record.disk_mb),
-            ("memory in MB of", manifest.memory_mb, WARM_MEMORY_MB if manifest.machine is None else record.memory_mb),
-        ):
-            if there != here:
-                raise SnapshotForeign(
-                    f"snapshot {manifest.snapshot} was made with {what} {str(there)[:40]}, but here that is {str(here)[:40]}; nothing was run"
-                )
-        if manifest.instruction != point.instruction or not _may_be_of(manifest, point, record):
-            raise SnapshotDamaged(
-                f"snapshot {manifest.snapshot} says that it is of machine {manifest.machine} after instruction {manifest.instruction}, but it is kept"
-                f" as one of machine {record.id} after instruction {point.instruction}"
-            )
 
     def guest_limits(self) -> dict[str, int]:
         record = self.dossier.record
@@ -368,13 +348,6 @@ class Housing:
             self.loose.discard(snapshot)
 
 
-def _may_be_of(manifest: Manifest, point: PointRecord, record: MachineRecord) -> bool:
-    """Whose memory is in it? A fork begins with that of its source, or of its source's source."""
-    if point.reason == "template":
-        return manifest.machine is None
-    return manifest.machine == record.id or (point.reason == "fork" and record.source is not None)
-
-
 def _used() -> dict[str, object]:
     """What every end of an instruction changes in the record."""
     return {"last_used_at": time.time(), "notice": None}
@@ -382,11 +355,3 @@ def _used() -> dict[str, object]:
 
 def _not_durable(ended: Ended, error: SaveFailed) -> Ended:
     return replace(ended, note="; ".join(filter(None, [ended.note, f"not durable: {error.message}"])))
-
-
-def _check_hello(hello: Hello, manifest: Manifest) -> None:
-    if hello.protocol != PROTOCOL:
-        raise SnapshotForeign(f"the guest in snapshot {manifest.snapshot} speaks protocol {hello.protocol}, this server {PROTOCOL}")
-    said = (hello.epoch, hello.sent, hello.received, hello.frozen)
-    if said != (manifest.epoch, manifest.sent, manifest.received, True):
-        raise SnapshotDamaged(f"the guest in snapshot {manifest.snapshot} says (epoch, sent, received, frozen) {said}, the manifest otherwise")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,12 +13,13 @@ from everforge.engine.base import Engine
 from everforge.store.base import Durability, History, MachineQuery, MachineRecord, PointRecord, Snapshots, Store
 from everforge.wire.errors import InvalidInput, MachineNotFound, NameTaken, Refused
 from everforge.wire.events import START, Ended, Event, Position
-from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId, machine_name, new_machine_id, new_machine_name
+from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId, machine_name, new_machine_name
 
 from . import deletion, forks, marks, recover, requests
 from .admission import Admission
 from .agenda import Agenda
 from .archive import Archive
+from .creation import first_point, new_record
 from .dossier import Dossier
 from .housing import Housing
 from .keeper import Keeper
@@ -120,47 +120,19 @@ class Machines:
         """Answers as soon as the machine is recorded; it is started behind the answer."""
         self._check_running()
         wanted = wanted or NewMachine()
-        record = self._new_record(wanted, account)
+        record = new_record(wanted, account, self.settings, self.engine.name)
         entry = await self.images.find(requests.image(self.settings.image if wanted.image is None else wanted.image))
         if record.memory_mb > self.admission.budget_mb:
             raise InvalidInput(f"memory_mb is {record.memory_mb}, but this server has {self.admission.budget_mb} MB for all its machines")
         template = self.templates.id(entry.image.digest, record.disk_mb)  # made behind the answer, if it is not there yet
         record = replace(record, image=entry.image.digest, head=template)
-        point = forks.first_point(record, template, "template", START, None)
+        point = first_point(record, template, "template", START, None)
         with self.steps.step("record new machine"):
             await self.store.create(record, points=[point])
         keeper = self.adopt(record)
         self.keepers.add(keeper)
         keeper.start()
         return self._view(keeper.dossier.record, keeper)
-
-    def _new_record(self, wanted: NewMachine, account: AccountId) -> MachineRecord:
-        s = self.settings
-        name = new_machine_name() if wanted.name is None else machine_name(wanted.name)
-        now = time.time()
-        memory_mb = requests.whole("memory_mb", _or(wanted.memory_mb, s.memory_mb), s.memory_mb_min, s.memory_mb_max, "MB")
-        disk_mb = requests.disk_mb(_or(wanted.disk_mb, s.disk_mb), s)
-        processes = requests.whole("processes", _or(wanted.processes, s.processes), 4, s.processes_max, "processes")
-        return MachineRecord(
-            id=new_machine_id(),
-            name=name,
-            account=account,
-            created_at=now,
-            last_used_at=now,
-            residence=str(Residence.CREATING),
-            engine=self.engine.name,
-            image="",
-            memory_mb=memory_mb,
-            cpus=requests.cpus(_or(wanted.cpus, s.cpus), s),
-            disk_mb=disk_mb,
-            processes=processes,
-            idle_seconds=requests.seconds("idle_seconds", _or(wanted.idle_seconds, s.idle_seconds), 0.01, s.idle_seconds_max),
-            history=requests.one_of("history", wanted.history, History),
-            durability=requests.one_of("durability", wanted.durability, Durability),
-            tags=requests.tags(wanted.tags or {}, s),
-            metadata=requests.metadata(wanted.metadata or {}, s),
-            env=requests.env(wanted.env or {}, s),
-        )
 
     async def get(self, name: str) -> MachineView:
         record = await self._record(name)
@@ -380,10 +352,6 @@ class Machines:
     def _view(self, record: MachineRecord, keeper: Keeper | None) -> MachineView:
         turn = keeper.turn if keeper else Turn.IDLE
         return MachineView(record, state(Residence(record.residence), turn), keeper.pending if keeper else 0)
-
-
-def _or(value: Any, default: Any) -> Any:
-    return default if value is None else value
 
 
 __all__ = ["MachineName", "MachineView", "Machines", "RolledBack"]
