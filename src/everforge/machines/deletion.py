@@ -58,7 +58,7 @@ async def _delete(machines: Machines, record: MachineRecord, keeper: Keeper | No
     machines.admission.release(record.id)
     snapshots = [p.snapshot for p in await machines.store.points(record.id)]
     if keeper is not None:
-        snapshots += keeper.residency.housing.loose
+        snapshots += keeper.residency.housing.saver.loose
     await dossier.write(Arrow.REMOVED, set={"sandbox": None, "head": None, "deleted_at": time.time()}, drop_points=snapshots)
     for snapshot in snapshots:
         if not await machines.store.snapshot_in_use(snapshot) and snapshot not in machines.templates.in_use:

@@ -9,17 +9,16 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
 from everforge.engine.base import Engine, Limits, Sandbox
 from everforge.store.base import AT_END, Manifest, PointReason, PointRecord, Snapshots
-from everforge.store.retention import Retention, to_drop
 from everforge.wire.errors import DiskFull, EverforgeError, SandboxLost, SaveFailed, SnapshotNotFound
-from everforge.wire.events import Ended, Position
-from everforge.wire.ids import SnapshotId, new_snapshot_id
+from everforge.wire.events import Ended
+from everforge.wire.ids import SnapshotId
 
 from . import origin
 from .archive import Archive
@@ -28,6 +27,7 @@ from .guestline import GuestLine
 from .incarnation import Incarnation
 from .lifecycle import Arrow
 from .points import point_of
+from .saver import Saver
 from .settings import MachineSettings
 from .templates import KnownImages, Templates
 
@@ -48,7 +48,7 @@ class Housing:
         self.dossier = dossier
         self.incarnation: Incarnation | None = None
         self.effects: int | None = None  # the last instruction whose effects the memory holds
-        self.loose: set[SnapshotId] = set()  # on the disk, and named by no record: not yet, or no longer
+        self.saver = Saver(dossier, engine, snapshots, settings)
         self._engine = engine
         self._snapshots = snapshots
         self._images = images
@@ -178,13 +178,13 @@ class Housing:
         except DiskFull as e:
             return None, e, None if ended is None else await incarnation.commit_end(_not_durable(ended, e), set=_used())
         try:
-            async with self._saved(incarnation) as (partial, manifest, position):
+            async with self.saver.saved(incarnation, self.effects) as (partial, manifest, position):
                 await incarnation.go()
-                point = await self._finish(partial, manifest, reason, name, position if ended is None else AT_END)
+                point = await self.saver.finish(partial, manifest, reason, name, position if ended is None else AT_END)
         except SaveFailed as e:
             await incarnation.go()
             return None, e, await self._record_save(incarnation, None, ended, e, spare)
-        async with self._unrecorded(point):
+        async with self.saver.unrecorded(point):
             return point, None, await self._record_save(incarnation, point, ended, None, spare)
 
     async def _record_save(
@@ -193,7 +193,7 @@ class Housing:
         fields: dict[str, object] = {"error": error.message if error else None}
         drop: list[SnapshotId] = []
         if point is not None:
-            drop = await self._retire_points(point, spare)
+            drop = await self.saver.to_retire(point, spare)
             fields |= {"head": point.snapshot, "unsaved_from": self._unsaved_from()}
         points = [] if point is None else [point]
         write = {"arrow": Arrow.SAVE_ENDED, "set": fields, "add_points": points, "drop_points": drop, "durable": point is not None}
@@ -202,7 +202,7 @@ class Housing:
         else:
             fields |= _used()
             ended = await incarnation.commit_end(ended if error is None else _not_durable(ended, error), **write)
-        await self._remove(drop)
+        await self.saver.remove(drop)
         self._archive.consider(self.dossier.record.id)
         return ended
 
@@ -213,16 +213,16 @@ class Housing:
         incarnation = self._awake()
         await self.dossier.write(Arrow.SLEEP_STARTED, patient=False)
         try:
-            async with self._saved(incarnation) as (partial, manifest, position):
+            async with self.saver.saved(incarnation, self.effects) as (partial, manifest, position):
                 if wanted():
                     return await self._stay(incarnation, partial)
-                point = await self._finish(partial, manifest, "idle", None, position)
+                point = await self.saver.finish(partial, manifest, "idle", None, position)
         except SaveFailed as e:
             await incarnation.go()
             await self.dossier.write(Arrow.SAVE_FAILED, set={"error": e.message}, detail={"error": e.message})
             raise
-        async with self._unrecorded(point):
-            drop = await self._retire_points(point, None)
+        async with self.saver.unrecorded(point):
+            drop = await self.saver.to_retire(point, None)
             await self.dossier.write(
                 Arrow.SLEEP_RECORDED,
                 set={"head": point.snapshot, "sandbox": None, "error": None, "unsaved_from": self._unsaved_from()},
@@ -232,7 +232,7 @@ class Housing:
                 durable=True,
             )
         await self.leave()  # only now: the replacement is durable and recorded
-        await self._remove(drop)
+        await self.saver.remove(drop)
         self._archive.consider(self.dossier.record.id)
         return True
 
@@ -258,94 +258,6 @@ class Housing:
 
     def _unsaved_from(self) -> int:
         return max(self.dossier.record.unsaved_from, 0 if self.effects is None else self.effects + 1)
-
-    @asynccontextmanager
-    async def _saved(self, incarnation: Incarnation) -> AsyncGenerator[tuple[Path, Manifest, Position]]:
-        """A saved sandbox in a partial folder, its guest frozen. Whatever goes wrong, here or in the block, the folder goes.
-
-        Unless the sandbox is lost, what goes wrong is a SaveFailed: the machine can go on.
-        """
-        partial = await self._snapshots.begin()
-        try:
-            await incarnation.freeze()
-            position = await self.dossier.end_position()
-            manifest = self._manifest(incarnation)
-            with self.dossier.steps.step("save"):
-                await incarnation.sandbox.save(partial)
-            yield partial, manifest, position
-        except (SaveFailed, SandboxLost):
-            await self._snapshots.abandon(partial)
-            raise
-        except EverforgeError as e:
-            await self._snapshots.abandon(partial)
-            raise SaveFailed(f"the machine was not saved: {e.message}") from e
-        except BaseException:
-            await self._snapshots.abandon(partial)
-            raise
-
-    @asynccontextmanager
-    async def _unrecorded(self, point: PointRecord) -> AsyncGenerator[None]:
-        """A finished snapshot that no record names yet: it goes if recording it fails.
-
-        When we are cancelled the write may still have been done: then it stays, and the next start sweeps it away if nobody names it.
-        """
-        try:
-            yield
-        except Exception:
-            await self._remove([point.snapshot])
-            raise
-        self.loose.discard(point.snapshot)
-
-    def _manifest(self, incarnation: Incarnation) -> Manifest:
-        """Of what is about to be saved; the guest is frozen, so the numbers stand still."""
-        record = self.dossier.record
-        return Manifest(
-            snapshot=new_snapshot_id(),
-            machine=record.id,
-            engine=self._engine.name,
-            engine_build=self._engine.build,
-            image=record.image,
-            memory_mb=record.memory_mb,
-            disk_mb=record.disk_mb,
-            epoch=record.epoch,
-            sent=incarnation.line.received,
-            received=incarnation.line.sent,
-            instruction=self.effects,
-            created_at=time.time(),
-        )
-
-    async def _finish(self, partial: Path, manifest: Manifest, reason: PointReason, name: str | None, position: Position) -> PointRecord:
-        self.loose.add(manifest.snapshot)
-        with self.dossier.steps.step("finish snapshot"):
-            manifest = await self._snapshots.finish(partial, manifest)
-        record = self.dossier.record
-        return PointRecord(
-            snapshot=manifest.snapshot,
-            machine=record.id,
-            position=position,
-            instruction=manifest.instruction,
-            created_at=manifest.created_at,
-            reason=reason,
-            name=name,
-            size_bytes=manifest.size_bytes,
-        )
-
-    async def _retire_points(self, newest: PointRecord, spare: SnapshotId | None) -> list[SnapshotId]:
-        points = [*await self.dossier.store.points(self.dossier.record.id), newest]
-        keep = Retention(count=self._settings.points_max, age_seconds=self._settings.points_age_seconds, bytes=self._settings.points_bytes_max)
-        return [p.snapshot for p in to_drop(points, keep, head=newest.snapshot, now=time.time()) if p.snapshot != spare]
-
-    async def drop(self, snapshot: SnapshotId) -> None:
-        """Let go of one point that is not the head."""
-        await self.dossier.write(drop_points=[snapshot], durable=True, step="drop point")
-        await self._remove([snapshot])
-
-    async def _remove(self, dropped: list[SnapshotId]) -> None:
-        self.loose.update(dropped)
-        for snapshot in dropped:
-            if not await self.dossier.store.snapshot_in_use(snapshot):
-                await self._snapshots.delete(snapshot)
-            self.loose.discard(snapshot)
 
 
 def _used() -> dict[str, object]:

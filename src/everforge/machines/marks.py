@@ -43,7 +43,7 @@ async def forget(keeper: Keeper, snapshot: str) -> None:
     record = keeper.dossier.record
     point = find(await keeper.dossier.store.points(record.id), Target(snapshot=snapshot))
     if point.snapshot != record.head and point.reason != "template":
-        await keeper.residency.housing.drop(point.snapshot)
+        await keeper.residency.housing.saver.drop(point.snapshot)
     elif point.name is None:
         raise Refused(f"snapshot {point.snapshot} is what machine {record.name} starts from, and cannot be forgotten")
     else:
