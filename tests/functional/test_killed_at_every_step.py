@@ -77,6 +77,9 @@ async def walk(server: ServerProcess, operation: str, journal: Journal) -> None:
         case "reset":
             await server.call("reset", name=NAME)
             await server.call("run", name=NAME, code="1")
+        case "forget":
+            await server.call("hibernate", name=NAME)
+            await server.call("forget", name=NAME, snapshot="start")
         case "delete":
             await server.call("delete", name=NAME)
         case "each":

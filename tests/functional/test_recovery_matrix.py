@@ -182,7 +182,8 @@ async def check_memory(server: ServerProcess, cell: Cell) -> None:
     assert ended["value"] == ("'since'" if cell.then is Then.GOES_ON else "'saved'"), ended
     assert ("lost" in (ended["note"] or "")) == (cell.then is Then.LOST), ended
     tape = await server.call("tape", name=cell.name)
-    assert [e["instructions"] for e in tape if e["kind"] == "lost"] == ([[1]] if cell.then is Then.LOST else [])
+    lost = [(e["first_instruction"], e["last_instruction"]) for e in tape if e["kind"] == "lost"]
+    assert lost == ([(1, 1)] if cell.then is Then.LOST else [])
     numbers = [e["instruction"] for e in tape if e["kind"] == "ended"]
     assert numbers == [0, 1, 2], "every instruction ends once"
     if cell.then is Then.GOES_ON:

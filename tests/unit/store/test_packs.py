@@ -517,3 +517,32 @@ async def test_the_pages_of_an_index_that_cannot_be_read_are_left_alone(folder: 
     assert slots(folder) == 16
     index.write_bytes(right)
     assert await content(folder, hurt) == b"".join(memory)
+
+
+async def test_a_packing_that_ended_between_two_files_loses_neither_when_it_is_done_again(tmp_path: Path) -> None:
+    memory, state = b"".join(pages(3)), b"".join(pages(2))
+    for at in itertools.count():
+        folder = make(tmp_path / str(at))
+        partial = await folder.begin()
+        (partial / "pages.img").write_bytes(memory)
+        (partial / "state.img").write_bytes(state)
+        id = (await folder.finish(partial, manifest(machine=MACHINE))).snapshot
+        await folder.close()
+        disk = stopping(at, None)
+        dying = make(folder.root, disk)
+        with contextlib.suppress(Killed):
+            await dying.pack(id, None)
+        await dying.close()
+        healthy = make(folder.root)
+        for _ in range(2):
+            await healthy.pack(id, None)
+            with healthy.hold(id):
+                found, where = await healthy.open(id)
+                await healthy.verify_small(found, where)
+                await healthy.verify_large(found, where)
+                assert ((where / "pages.img").read_bytes(), (where / "state.img").read_bytes()) == (memory, state)
+        assert not (folder.root / id / "pages.img").exists()
+        assert not (folder.root / id / "state.img").exists()
+        await healthy.close()
+        if at >= len(disk.done):
+            break  # it came to its end

@@ -14,6 +14,7 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from everforge.wire.errors import EverforgeError
 from everforge.wire.ids import SnapshotId
 
 from .index import BASE, PAGE_BYTES, Index, Runs
-from .pack import Pack, folder_of, locked
+from .pack import Pack, folder_of, locked, read_index
 
 FILE_BYTES_MAX = 8 * 1024**3  # two million pages, of which the packer keeps the digests in memory; what is larger stays whole
 MEMORY_BYTES_MAX = 2 * 1024**3
@@ -79,6 +80,10 @@ def run(job: Job, disk: Disk) -> None:
 
 def _pack(job: Job, snapshot: SnapshotId, files: dict[str, int], pack: Pack, disk: Disk) -> None:
     root = Path(job.root)
+    if (begun := _begun(root, job.machine, snapshot, disk)) is not None:
+        # It was ended between the index and the last file. The index may be all that is left of the files that are gone: it is never replaced.
+        _remove(root / snapshot, [name for name, size in files.items() if name in begun.files and begun.files[name][0] == size], disk)
+        return
     if job.base is not None:
         _use_base(root / job.base, job.base, next(iter(files)), pack, disk)
     index = Index(snapshot, pack.base.name if pack.base else None)
@@ -89,9 +94,22 @@ def _pack(job: Job, snapshot: SnapshotId, files: dict[str, int], pack: Pack, dis
             raise damaged(snapshot, name, "is not what was saved: it is left as it is")
         index.files[name] = size, runs
     pack.add(index)
-    # Only now, when every page of it is durable elsewhere.
-    for name in files:
-        disk.remove_file(root / snapshot / name)
+    _remove(root / snapshot, files, disk)  # only now, when every page of it is durable elsewhere
+
+
+def _begun(root: Path, machine: str, snapshot: SnapshotId, disk: Disk) -> Index | None:
+    """The index of an earlier packing. Raises SnapshotDamaged when it cannot be read: then nothing more is done to it."""
+    folder = folder_of(root, machine)
+    assert folder is not None
+    try:
+        return read_index(folder, snapshot, disk)
+    except FileNotFoundError:
+        return None
+
+
+def _remove(folder: Path, names: Iterable[str], disk: Disk) -> None:
+    for name in names:
+        disk.remove_file(folder / name)
 
 
 def _use_base(folder: Path, id: SnapshotId, name: str, pack: Pack, disk: Disk) -> None:
