@@ -15,7 +15,6 @@ from everforge.wire.errors import ImageDamaged, ImageNotFound, InvalidInput
 
 from .listing import Tally, differences, tally
 
-DIGEST_LENGTH_MIN = 8  # how much of a digest names an image
 _DIGEST = re.compile(r"[0-9a-f]{8,64}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 async def reset(machines: Machines, keeper: Keeper) -> SnapshotId | None:
     record = keeper.dossier.record
     entry = await machines.images.find(record.image)
+    machines.templates.doubt(machines.templates.id(entry.image.digest, record.disk_mb))  # rare enough to look at it whole
     template = await machines.templates.ensure(entry, record.disk_mb)
     point = first_point(record, template.snapshot, "template", START, None)
     known = await keeper.dossier.store.points(record.id)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from everforge.engine.base import Engine, Limits, Sandbox
 from everforge.store.base import AT_END, Manifest, PointReason, PointRecord, Snapshots
-from everforge.wire.errors import DiskFull, EverforgeError, SandboxLost, SaveFailed, SnapshotNotFound
+from everforge.wire.errors import DiskFull, EverforgeError, SandboxLost, SaveFailed, SnapshotDamaged, SnapshotNotFound, WakeFailed
 from everforge.wire.events import Ended
 from everforge.wire.ids import SnapshotId
 
@@ -58,21 +58,26 @@ class Housing:
 
     # --- in ----------------------------------------------------------------------------------------------------------------------------
 
-    async def ensure_template(self) -> None:
-        """A new machine's head is its template, which may still have to be made."""
-        record = self.dossier.record
-        entry = await self._images.find(record.image)
-        if record.head == self._templates.id(entry.image.digest, record.disk_mb):
-            await self._templates.ensure(entry, record.disk_mb)
-
     async def bring_up(self, arrow: Arrow) -> None:
         """From the head snapshot to a running machine. On any failure the sandbox is destroyed and nothing of the user's has run."""
         record = self.dossier.record
         if record.head is None:
             raise SnapshotNotFound(f"machine {record.name} has no snapshot to start from")
         with self.hold(record.head):
-            await self._bring_up(arrow, record.head)
+            if record.head == self._templates.id(record.image, record.disk_mb):
+                await self._bring_up_template(arrow, record.head)
+            else:
+                await self._bring_up(arrow, record.head)
         self._archive.consider(record.id)
+
+    async def _bring_up_template(self, arrow: Arrow, template: SnapshotId) -> None:
+        """It may still have to be made; and one that turns out to be damaged is made again, since nothing of a user's is in it."""
+        await self._templates.ensure(await self._images.find(self.dossier.record.image), self.dossier.record.disk_mb)
+        try:
+            await self._bring_up(arrow, template)
+        except (SnapshotDamaged, SnapshotNotFound) as e:
+            self._templates.doubt(template)
+            raise WakeFailed(f"the template was damaged, and is made again: {e.message}") from e
 
     async def _bring_up(self, arrow: Arrow, head: SnapshotId) -> None:
         record = self.dossier.record

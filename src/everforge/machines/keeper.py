@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from everforge.store.threads import to_its_end
 from everforge.wire.errors import (
     DiskFull,
     EverforgeError,
@@ -112,17 +113,23 @@ class Keeper:
         self._agenda.expect(instruction.number)
 
     async def accept(self, code: str, timeout_seconds: float, key: str | None) -> int:
-        """Onto the tape, and only then a number. Legal while the machine is still being created, saved or woken."""
+        """Onto the tape, and only then a number. Legal while the machine is still being created, saved or woken.
+
+        A caller that goes away does not stop it half way: what is on the tape must be on the agenda too.
+        """
         with self.pinned():
-            if key is None:
-                return await self._accept(code, timeout_seconds, None)
-            async with self._keyed:
-                before = await self.dossier.store.accepted_with_key(self.id, key)
-                if not isinstance(before, Accepted):
-                    return await self._accept(code, timeout_seconds, key)
-                if before.code != code:
-                    raise KeyReused(f"the idempotency key {key!r} was used for another instruction ({before.instruction})")
-                return before.instruction
+            return await to_its_end(self._accept_once(code, timeout_seconds, key))
+
+    async def _accept_once(self, code: str, timeout_seconds: float, key: str | None) -> int:
+        if key is None:
+            return await self._accept(code, timeout_seconds, None)
+        async with self._keyed:
+            before = await self.dossier.store.accepted_with_key(self.id, key)
+            if not isinstance(before, Accepted):
+                return await self._accept(code, timeout_seconds, key)
+            if before.code != code:
+                raise KeyReused(f"the idempotency key {key!r} was used for another instruction ({before.instruction})")
+            return before.instruction
 
     async def _accept(self, code: str, timeout_seconds: float, key: str | None) -> int:
         await self.residency.check_accepting()
@@ -218,6 +225,9 @@ class Keeper:
                 await self.residency.create()
             while not self._may_retire():
                 await self._step()
+                incarnation = self.residency.housing.incarnation
+                if incarnation is not None and incarnation.lost.done():
+                    await self._lose(incarnation.lost.result())  # also in the middle of a save
                 if self.residency.now not in BETWEEN_STEPS:
                     # Something went wrong half way. Recovery knows every half way, and puts it right.
                     raise RuntimeError(f"machine {self.dossier.record.name} was left {self.residency.now}")
@@ -236,9 +246,7 @@ class Keeper:
         incarnation = self.residency.housing.incarnation
         if incarnation is not None and incarnation.failure is not None:
             raise incarnation.failure
-        if incarnation is not None and incarnation.lost.done():
-            await self._lose(incarnation.lost.result())
-        elif self._inherited is not None:
+        if self._inherited is not None:
             inherited, self._inherited = self._inherited, None
             await self._run(inherited.instruction, lambda run: run.resume(inherited.end, inherited.ran_seconds))
         elif (item := self._agenda.take()) is None:

@@ -75,7 +75,6 @@ RESIDENCE: Mapping[Residence, Mapping[Arrow, Residence]] = {
 }
 
 ACCEPTING = frozenset({R.CREATING, R.AWAKE, R.SAVING, R.HIBERNATING, R.ASLEEP, R.WAKING})  # acceptance is a write on the tape, not a run
-WITH_SANDBOX = frozenset({R.AWAKE, R.SAVING, R.HIBERNATING})  # a sandbox belongs to it, and has had its `go`
 
 
 class Turn(enum.StrEnum):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -95,6 +96,7 @@ async def recover(machines: Machines) -> None:
     # Partial folders go now: a sandbox that was being saved wrote on until its save was over, and taking it over has waited for that; and no
     # keeper that could begin a new one is running yet.
     await machines.snapshots.sweep(await machines.store.referenced_snapshots() | machines.templates.in_use, True)
+    await machines.store.purge_deleted(time.time() - machines.settings.deleted_kept_seconds)
     for start in starts:
         start()
     await _start_waiting(machines)

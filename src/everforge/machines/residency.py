@@ -75,7 +75,6 @@ class Residency:
     async def _start_up(self) -> None:
         try:
             await self._admit()
-            await self.housing.ensure_template()
             await self.housing.bring_up(Arrow.STARTED)
         except EverforgeError as e:
             self._admission.release(self.dossier.record.id)
@@ -154,13 +153,13 @@ class Residency:
             await self.check_accepting()
             return self.now is Residence.ASLEEP
         try:
-            slept = await self.housing.hibernate(wanted)
+            return await self.housing.hibernate(wanted)
         except SaveFailed:
             self.save_retry_at = time.monotonic() + self._settings.save_retry_seconds
             raise
-        if slept:
-            self._admission.release(self.dossier.record.id)
-        return slept
+        finally:
+            if self.dossier.residence is Residence.ASLEEP:
+                self._admission.release(self.dossier.record.id)
 
     # --- back ----------------------------------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from everforge.engine.base import Engine
 from everforge.store.base import Durability, History, MachineQuery, MachineRecord, PointRecord, Snapshots, Store
+from everforge.store.threads import to_its_end
 from everforge.wire.errors import InvalidInput, MachineNotFound, NameTaken, Refused
 from everforge.wire.events import START, Ended, Event, Position
 from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId, machine_name, new_machine_name
@@ -166,7 +167,7 @@ class Machines:
             fields["durability"] = requests.one_of("durability", durability, Durability)
         keeper = await self._keeper(name)
         with keeper.pinned():
-            await keeper.dossier.write(set=fields, step="update")
+            await to_its_end(keeper.dossier.write(set=fields, step="update"))
         return self._view(keeper.dossier.record, keeper)
 
     async def delete(self, name: str) -> None:

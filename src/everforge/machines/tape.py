@@ -79,10 +79,13 @@ class TapeReaders:
         """Every entry after `after`, in order, once; with `follow` for as long as the machine lives."""
         live = self._live.setdefault(machine, _Live(self._recent_events))
         live.readers += 1
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
             while True:
-                waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                live.waiting.append(waiter)  # before looking, so that nothing slips between the look and the wait
+                if waiter.done():
+                    waiter = asyncio.get_running_loop().create_future()
+                if waiter not in live.waiting:
+                    live.waiting.append(waiter)  # before looking, so that nothing slips between the look and the wait
                 batch = live.after(after)
                 if batch is None:
                     batch = await self._store.events(machine, after, READ_EVENTS)
@@ -93,9 +96,9 @@ class TapeReaders:
                     if not follow or live.ended:
                         return
                     await waiter
-                if waiter in live.waiting:
-                    live.waiting.remove(waiter)
         finally:
+            if waiter in live.waiting:
+                live.waiting.remove(waiter)
             live.readers -= 1
             if not live.readers:
                 self._live.pop(machine, None)

@@ -78,6 +78,10 @@ class Templates:
     def in_use(self) -> frozenset[SnapshotId]:
         return frozenset(self._making)
 
+    def doubt(self, template: SnapshotId) -> None:
+        """It was found to be damaged: looked at whole the next time it is asked for."""
+        self._verified.discard(template)
+
     async def ensure(self, entry: ImageEntry, disk_mb: int) -> Manifest:
         """The template, made now if there is none or if it is damaged."""
         id = self.id(entry.image.digest, disk_mb)

@@ -35,18 +35,20 @@ class DataFolder:
             return False
 
     def lock(self) -> None:
-        """Held until `unlock` or the end of the process, however that comes. Raises DataFolderBusy."""
+        """Held until `unlock` or the end of the process, however that comes. Raises DataFolderBusy, InvalidInput."""
+        if "," in str(self.path):
+            raise InvalidInput(f"{self.path} cannot be a data folder: runsc divides its options at commas; give another one")
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.snapshots.mkdir(mode=0o700, exist_ok=True)
             lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as e:
-            raise InvalidInput(f"{self.path} cannot be a data folder: {e.strerror} ({e.filename}); give another one with --data") from e
+            raise InvalidInput(f"{self.path} cannot be a data folder: {e.strerror} ({e.filename}); give another one") from e
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
-            raise DataFolderBusy(f"another server is using {self.path}; stop it first, or give this one another --data folder") from None
+            raise DataFolderBusy(f"another server is using {self.path}; stop it first, or give this one another data folder") from None
         self._lock = lock
         self.caretaker.unlink(missing_ok=True)
 

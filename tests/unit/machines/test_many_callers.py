@@ -6,15 +6,17 @@ import asyncio
 import random
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from everforge.store.base import Change
+from everforge.store.memory import MemoryStore
 from everforge.store.sql.store import SqlStore
 from everforge.wire.errors import DiskFull, EverforgeError, InvalidInput, MachineFailed, MachineNotFound, SaveFailed, Uncertain
-from everforge.wire.events import Ended
+from everforge.wire.events import Ended, Event
 from kit.house import House, NewMachine, quick
 
 
@@ -243,3 +245,46 @@ async def test_what_waits_for_the_source_of_a_fork_ends_as_cancelled_in_the_fork
     assert (await house.machines.result("copy", number)).end == "cancelled"
     assert (await house.machines.run("copy", "x")).value == "1"
     assert (await house.machines.run(name, "x")).value == "2"
+
+
+class HeldStore(MemoryStore):
+    """Its commits are done when they are let go, whether anybody still waits for them or not: as in a writer's thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = asyncio.Event()
+        self.go.set()
+        self.waits = asyncio.Event()
+
+    async def commit(self, change: Change) -> Sequence[Event]:
+        return await asyncio.shield(self._commit(change))
+
+    async def _commit(self, change: Change) -> Sequence[Event]:
+        self.waits.set()
+        await self.go.wait()
+        return await super().commit(change)
+
+
+async def give_up_in_the_middle(store: HeldStore, asking: asyncio.Future[Any]) -> None:
+    store.waits.clear()
+    store.go.clear()
+    await store.waits.wait()
+    asking.cancel()
+    store.go.set()
+    await asyncio.wait([asking])
+
+
+async def test_a_caller_who_gives_up_leaves_nothing_half_done() -> None:
+    store = HeldStore()
+    house = House(store=store)
+    await house.start()
+    name = (await house.machines.create(NewMachine())).record.name
+    await house.machines.run(name, "seen = []")
+    await give_up_in_the_middle(store, asyncio.ensure_future(house.machines.exec(name, "seen.append('given up')", key="k")))
+    await house.machines.run(name, "seen.append('later')")
+    number, _ = await house.machines.exec(name, "seen.append('given up')", key="k")
+    assert (number, (await house.machines.result(name, number)).end) == (1, "value")
+    assert (await house.machines.run(name, "seen")).value == "['given up', 'later']"
+    await give_up_in_the_middle(store, asyncio.ensure_future(house.machines.update(name, tags={"a": "b"})))
+    assert (await house.machines.get(name)).record.tags == {"a": "b"}
+    await house.close()

@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from everforge.wire.errors import MachineBroken, SaveFailed, SnapshotDamaged
+from everforge.engine.base import Ending, How
+from everforge.engine.fake import FakeSandbox
+from everforge.store.memory import MemoryStore
+from everforge.wire.errors import EverforgeError, MachineBroken, SaveFailed, SnapshotDamaged
 from everforge.wire.events import Lost, Moved, Output
 from kit.house import House, NewMachine, quick
 
@@ -219,3 +223,47 @@ async def test_a_machine_that_is_taken_over_gets_the_limits_of_the_new_server(ho
     house.settings = replace(house.settings, open_files=77)
     await house.start()
     assert (await house.machines.run(name, "limits['open_files'], environ['COLOUR']")).value == "(77, 'red')"
+
+
+async def test_what_the_computer_took_with_it_is_told_as_such() -> None:
+    store = MemoryStore()
+    house = House(store=store)
+    await house.start()
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    await house.machines.snapshot(name)
+    await house.machines.run(name, "x = 2")
+    await house.kill()
+    house.host.lose_everything()
+    store.power_cut()
+    await house.start()
+    ended = await house.machines.run(name, "x")
+    assert ended.value == "1"
+    assert "the computer went down" in (ended.note or "")
+    await house.close()
+
+
+async def test_a_sandbox_that_is_lost_in_a_save_is_told_as_what_it_was(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+
+    async def die(sandbox: FakeSandbox, folder: Path) -> None:
+        sandbox.end(Ending(How.OUT_OF_MEMORY, "over its limit"))
+        raise SaveFailed("it died")
+
+    monkeypatch.setattr(FakeSandbox, "save", die)
+    with pytest.raises(EverforgeError):
+        await house.machines.hibernate(name)
+    await until(house, name, "broken")
+    assert "over its limit" in str((await house.machines.get(name)).record.error)
+
+
+async def test_a_template_that_rots_is_made_again(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    [template] = [p.snapshot for p in await house.machines.points(name)]
+    file = next(f for f in (house.folder / template).iterdir() if f.suffix != ".json")
+    file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:])
+    assert (await house.machines.run(await new(house), "1 + 1")).value == "2"
+    await house.machines.reset(name)
+    assert (await house.machines.run(name, "1 + 1")).value == "2"
