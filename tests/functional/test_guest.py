@@ -29,6 +29,7 @@ HARD = {  # code -> (end, a word of its error)
     "closed descriptor 1": ("import os; os.close(1); 1", "value", ""),
     "closed control channel": ("import os; os.closerange(3, 1_000_000)", "error", "interpreter"),
     "replaced stdout": ("import sys, io; kept, sys.stdout = sys.stdout, io.StringIO(); print('hidden'); sys.stdout = kept; 1", "value", ""),
+    "cutting off what the agent reads": ("import os; os.ftruncate(3, 0)", "error", "PermissionError"),
     "kill of the agent": ("import os; os.kill(1, 9)", "error", "PermissionError"),
     "a look into the agent": ("open('/proc/1/fd/1', 'wb')", "error", "PermissionError"),
     "a look into its memory": ("open('/proc/1/mem', 'rb')", "error", "PermissionError"),

@@ -9,6 +9,7 @@ No system call is needed while the reader is looking by itself (`awake`); else t
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import struct
@@ -35,8 +36,10 @@ class Said(NamedTuple):
 
 
 def create() -> int:
-    fd = os.memfd_create("output", os.MFD_CLOEXEC)
+    """Sealed: whoever holds it may write nonsense, but not cut it off under the agent, which has it mapped and would die of looking."""
+    fd = os.memfd_create("output", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, SIZE_BYTES)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     return fd
 
 

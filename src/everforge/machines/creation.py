@@ -39,9 +39,9 @@ def new_record(wanted: NewMachine, account: AccountId, settings: MachineSettings
         idle_seconds=requests.seconds("idle_seconds", _or(wanted.idle_seconds, s.idle_seconds), 0.01, s.idle_seconds_max),
         history=requests.one_of("history", wanted.history, History),
         durability=requests.one_of("durability", wanted.durability, Durability),
-        tags=requests.tags(wanted.tags or {}, s),
-        metadata=requests.metadata(wanted.metadata or {}, s),
-        env=requests.env(wanted.env or {}, s),
+        tags=requests.tags(_or(wanted.tags, {}), s),
+        metadata=requests.metadata(_or(wanted.metadata, {}), s),
+        env=requests.env(_or(wanted.env, {}), s),
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from everforge.engine.base import Sandbox
 from everforge.store.base import MachineRecord
-from everforge.wire.errors import WrongState
+from everforge.wire.errors import MachineNotFound, WrongState
 from everforge.wire.events import Accepted, Ended, Event
 
 from .dossier import Dossier
@@ -38,7 +38,7 @@ async def delete(machines: Machines, record: MachineRecord) -> None:
         await _delete(machines, record, keeper, sandbox)
     finally:
         if keeper is not None:
-            keeper.give_up()
+            keeper.give_up(MachineNotFound(f"machine {record.name} was deleted"))
 
 
 async def _delete(machines: Machines, record: MachineRecord, keeper: Keeper | None, sandbox: Sandbox | None) -> None:
@@ -55,6 +55,8 @@ async def _delete(machines: Machines, record: MachineRecord, keeper: Keeper | No
     if sandbox is not None:
         with machines.steps.step("destroy"):
             await sandbox.destroy()
+    for partial in keeper.residency.housing.saver.partials if keeper is not None else ():
+        await machines.snapshots.abandon(partial)  # again: its sandbox may have gone on writing until now
     machines.admission.release(record.id)
     snapshots = [p.snapshot for p in await machines.store.points(record.id)]
     if keeper is not None:

@@ -190,9 +190,9 @@ class Keeper:
         """An end that somebody else wrote on the tape."""
         self._agenda.tell(ended)
 
-    def give_up(self) -> None:
+    def give_up(self, why: EverforgeError) -> None:
         """Whoever still waits hears that nobody will answer here."""
-        self._agenda.give_up(Uncertain("the server is stopping; what was accepted is on the tape", position=None))
+        self._agenda.give_up(why)
 
     async def stop(self) -> None:
         """Let go of everything, at once; `give_up` comes after. The machine stays as it is, with its sandbox, for the next server or for `delete`."""

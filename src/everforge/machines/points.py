@@ -54,9 +54,10 @@ def check_new_name(points: Sequence[PointRecord], name: str, named_max: int) -> 
 
 def find(points: Sequence[PointRecord], target: Target) -> PointRecord:
     if target.snapshot is not None:
-        for point in reversed(points):
-            if target.snapshot in (point.snapshot, point.name):
-                return point
+        for field in ("snapshot", "name"):
+            for point in reversed(points):
+                if getattr(point, field) == target.snapshot:
+                    return point
         raise SnapshotNotFound(f"this machine has no snapshot {target.snapshot!r}; it has {offer(points)}")
     if target.instruction is not None:
         for point in reversed(points):

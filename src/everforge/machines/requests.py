@@ -9,14 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from everforge.store.base import Durability, History
+from everforge.store.base import Durability, History, MachineQuery
 from everforge.wire.errors import InvalidInput
+from everforge.wire.ids import SNAPSHOT_ID, show
 
 from .settings import MachineSettings
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SNAPSHOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}")
 KEY_LENGTH_MAX = 255
+QUERY_LIMIT_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,19 +41,19 @@ class NewMachine:
 
 def whole(field: str, value: object, low: int, high: int, unit: str) -> int:
     if type(value) is not int or not low <= value <= high:
-        raise InvalidInput(f"{field} must be a whole number from {low} to {high} {unit}, not {_show(value)}")
+        raise InvalidInput(f"{field} must be a whole number from {low} to {high} {unit}, not {show(value)}")
     return value
 
 
 def seconds(field: str, value: object, low: float, high: float) -> float:
     if not _is_number(value) or not low <= value <= high:  # pyright: ignore[reportOperatorIssue]
-        raise InvalidInput(f"{field} must be from {low:g} to {high:g} seconds, not {_show(value)}")
+        raise InvalidInput(f"{field} must be from {low:g} to {high:g} seconds, not {show(value)}")
     return float(value)  # pyright: ignore[reportArgumentType]
 
 
 def cpus(value: object, settings: MachineSettings) -> float:
     if not _is_number(value) or not 0.05 <= value <= settings.cpus_max:  # pyright: ignore[reportOperatorIssue]
-        raise InvalidInput(f"cpus must be from 0.05 to {settings.cpus_max:g}, not {_show(value)}")
+        raise InvalidInput(f"cpus must be from 0.05 to {settings.cpus_max:g}, not {show(value)}")
     return float(value)  # pyright: ignore[reportArgumentType]
 
 
@@ -69,7 +71,7 @@ def disk_mb(value: object, settings: MachineSettings) -> int:
 
 def image(value: object) -> str:
     if not isinstance(value, str) or not value or len(value) > 200:
-        raise InvalidInput(f"{_show(value)} is not the name or digest of an image")
+        raise InvalidInput(f"{show(value)} is not the name or digest of an image")
     return value
 
 
@@ -79,7 +81,7 @@ def tags(value: object, settings: MachineSettings) -> dict[str, str]:
         raise InvalidInput(f"a machine may have {settings.tags_max} tags, not {len(found)}")
     for key, text in found.items():
         if not key or max(len(key.encode()), len(text.encode())) > settings.tag_bytes_max:
-            raise InvalidInput(f"tag {_show(key)} is empty or longer than {settings.tag_bytes_max} bytes")
+            raise InvalidInput(f"tag {show(key)} is empty or longer than {settings.tag_bytes_max} bytes")
     return found
 
 
@@ -87,7 +89,7 @@ def env(value: object, settings: MachineSettings) -> dict[str, str]:
     found = _text_mapping("env", value)
     for key, text in found.items():
         if not _ENV_NAME.fullmatch(key) or "\0" in text:
-            raise InvalidInput(f"{_show(key)} is not the name of an environment variable, or its value contains NUL")
+            raise InvalidInput(f"{show(key)} is not the name of an environment variable, or its value contains NUL")
     if sum(len(k.encode()) + len(v.encode()) for k, v in found.items()) > settings.env_bytes_max:
         raise InvalidInput(f"env is larger than {settings.env_bytes_max} bytes")
     return found
@@ -102,6 +104,11 @@ def metadata(value: object, settings: MachineSettings) -> dict[str, Any]:
     if not isinstance(value, Mapping) or len(text) > settings.metadata_bytes_max:
         raise InvalidInput(f"metadata must be a JSON object of at most {settings.metadata_bytes_max} bytes")
     return json.loads(text)
+
+
+def query(value: MachineQuery) -> None:
+    whole("limit", value.limit, 1, QUERY_LIMIT_MAX, "machines")
+    _text_mapping("tags", value.tags)
 
 
 def code(value: object, settings: MachineSettings) -> str:
@@ -127,14 +134,21 @@ def key(value: object) -> str | None:
 def snapshot_name(value: object) -> str | None:
     if value is None:
         return None
+    if not isinstance(value, str) or not _SNAPSHOT_NAME.fullmatch(value) or SNAPSHOT_ID.fullmatch(value):
+        raise InvalidInput(f"{show(value)} is not a snapshot name: use 1 to 100 letters, digits, spaces, '.', '_' and '-', and not the form of an id")
+    return value
+
+
+def snapshot(value: object) -> str:
+    """The id or the name of one that may exist."""
     if not isinstance(value, str) or not _SNAPSHOT_NAME.fullmatch(value):
-        raise InvalidInput(f"{_show(value)} is not a snapshot name: use 1 to 100 letters, digits, spaces, '.', '_' and '-'")
+        raise InvalidInput(f"{show(value)} is neither the id nor the name of a snapshot")
     return value
 
 
 def one_of(field: str, value: object, choices: Any) -> Any:
     if value not in get_args(choices):
-        raise InvalidInput(f"{field} must be one of {', '.join(get_args(choices))}, not {_show(value)}")
+        raise InvalidInput(f"{field} must be one of {', '.join(get_args(choices))}, not {show(value)}")
     return value
 
 
@@ -147,8 +161,3 @@ def _text_mapping(field: str, value: object) -> dict[str, str]:
     except UnicodeEncodeError:
         raise InvalidInput(f"{field} contains text that is not valid Unicode") from None
     return found
-
-
-def _show(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

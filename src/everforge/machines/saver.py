@@ -22,6 +22,7 @@ from .settings import MachineSettings
 class Saver:
     def __init__(self, dossier: Dossier, engine: Engine, snapshots: Snapshots, settings: MachineSettings) -> None:
         self.loose: set[SnapshotId] = set()  # on the disk, and named by no record: not yet, or no longer
+        self.partials: set[Path] = set()  # begun, and not known to be gone: a save that is cut off writes on until its sandbox ends
         self._dossier = dossier
         self._engine = engine
         self._snapshots = snapshots
@@ -34,6 +35,7 @@ class Saver:
         Unless the sandbox is lost, what goes wrong is a SaveFailed: the machine can go on.
         """
         partial = await self._snapshots.begin()
+        self.partials.add(partial)
         try:
             await incarnation.freeze()
             position = await self._dossier.end_position()
@@ -41,15 +43,20 @@ class Saver:
             with self._dossier.steps.step("save"):
                 await incarnation.sandbox.save(partial)
             yield partial, manifest, position
+            self.partials.discard(partial)
         except (SaveFailed, SandboxLost):
-            await self._snapshots.abandon(partial)
+            await self._abandon(partial)
             raise
         except EverforgeError as e:
-            await self._snapshots.abandon(partial)
+            await self._abandon(partial)
             raise SaveFailed(f"the machine was not saved: {e.message}") from e
         except BaseException:
             await self._snapshots.abandon(partial)
             raise
+
+    async def _abandon(self, partial: Path) -> None:
+        await self._snapshots.abandon(partial)
+        self.partials.discard(partial)
 
     @asynccontextmanager
     async def unrecorded(self, point: PointRecord) -> AsyncGenerator[None]:

@@ -12,7 +12,7 @@ from typing import Any
 from everforge.engine.base import Engine
 from everforge.store.base import Durability, History, MachineQuery, MachineRecord, PointRecord, Snapshots, Store
 from everforge.store.threads import to_its_end
-from everforge.wire.errors import InvalidInput, MachineNotFound, NameTaken, Refused
+from everforge.wire.errors import InvalidInput, MachineNotFound, NameTaken, Refused, Uncertain
 from everforge.wire.events import START, Ended, Event, Position
 from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId, machine_name, new_machine_name
 
@@ -113,7 +113,7 @@ class Machines:
         await asyncio.gather(*(k.stop() for k in keepers))
         await self.archive.close()
         for keeper in keepers:
-            keeper.give_up()
+            keeper.give_up(Uncertain("the server is stopping; what was accepted is on the tape", position=None))
 
     # --- machines ------------------------------------------------------------------------------------------------------------------------
 
@@ -141,6 +141,7 @@ class Machines:
         return self._view(keeper.dossier.record if keeper else record, keeper)
 
     async def list(self, query: MachineQuery) -> Sequence[MachineView]:
+        requests.query(query)
         return [self._view(k.dossier.record if (k := self.keepers.get(r.id)) else r, k) for r in await self.store.machines(query)]
 
     async def update(
@@ -167,7 +168,7 @@ class Machines:
             fields["durability"] = requests.one_of("durability", durability, Durability)
         keeper = await self._keeper(name)
         with keeper.pinned():
-            await to_its_end(keeper.dossier.write(set=fields, step="update"))
+            await to_its_end(keeper.dossier.write(set=fields, step="update", patient=False))
         return self._view(keeper.dossier.record, keeper)
 
     async def delete(self, name: str) -> None:
@@ -244,8 +245,9 @@ class Machines:
 
     async def forget(self, name: str, snapshot: str) -> None:
         """Let a point go, by its id or name. What the machine itself needs stays, and only loses its name."""
+        wanted = requests.snapshot(snapshot)
         keeper = await self._keeper(name)
-        await keeper.operate("forget", lambda: marks.forget(keeper, requests.snapshot_name(snapshot) or ""))
+        await keeper.operate("forget", lambda: marks.forget(keeper, wanted))
 
     async def points(self, name: str) -> Sequence[PointRecord]:
         return await self.store.points((await self._record(name)).id)
@@ -254,7 +256,7 @@ class Machines:
         """To a snapshot (id or name), to the state after an instruction, or with neither to the newest point. Undone by rolling back to `undo`."""
         if instruction is not None:
             requests.whole("instruction", instruction, 0, INSTRUCTION_MAX, "")
-        target = Target(snapshot, instruction)
+        target = Target(None if snapshot is None else requests.snapshot(snapshot), instruction)
         keeper = await self._keeper(name)
         return RolledBack(*await keeper.operate("rollback", lambda: keeper.residency.roll_back(target)))
 

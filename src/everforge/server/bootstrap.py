@@ -61,6 +61,7 @@ async def open_machines(
         folder = DataFolder((data or data_folder()).absolute())
         folder.lock()
         undo.callback(folder.unlock)
+        await asyncio.to_thread(folder.check_whole)
         allow_many_descriptors()
         runsc = await asyncio.to_thread(find_or_build, progress)
         catalogue = Catalogue(cache_folder())

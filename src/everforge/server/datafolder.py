@@ -7,7 +7,10 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from everforge.wire.errors import DataFolderBusy, InvalidInput
+from everforge.store.manifests import NAME as MANIFEST
+from everforge.wire.errors import DataFolderBusy, InvalidInput, StoreDamaged
+
+UNUSABLE = ",:\\"  # runsc divides options at the first two, and mounts escape the third
 
 
 @dataclass(slots=True)
@@ -36,8 +39,8 @@ class DataFolder:
 
     def lock(self) -> None:
         """Held until `unlock` or the end of the process, however that comes. Raises DataFolderBusy, InvalidInput."""
-        if "," in str(self.path):
-            raise InvalidInput(f"{self.path} cannot be a data folder: runsc divides its options at commas; give another one")
+        if bad := sorted(set(UNUSABLE) & set(str(self.path))):
+            raise InvalidInput(f"{self.path} cannot be a data folder: runsc cannot take {' '.join(bad)} in a path; give another one")
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.snapshots.mkdir(mode=0o700, exist_ok=True)
@@ -50,7 +53,25 @@ class DataFolder:
             os.close(lock)
             raise DataFolderBusy(f"another server is using {self.path}; stop it first, or give this one another data folder") from None
         self._lock = lock
-        self.caretaker.unlink(missing_ok=True)
+        try:
+            self.caretaker.unlink(missing_ok=True)
+        except OSError as e:
+            self.unlock()
+            raise InvalidInput(f"{self.caretaker} is not a file of ours: {e.strerror}; remove it") from e
+
+    def check_whole(self) -> None:
+        """A database that is gone or empty beside snapshots of machines is not a new server: a start would sweep them away. Raises StoreDamaged."""
+        try:
+            if self.database.stat().st_size:
+                return
+        except OSError:
+            pass
+        saved = [p for p in self.snapshots.glob(f"*/{MANIFEST}") if b'"machine": null' not in p.read_bytes()]
+        if saved:
+            raise StoreDamaged(
+                f"{self.database} is missing or empty, but {len(saved)} snapshots of machines are in {self.snapshots}: restore it from a backup,"
+                " or move them away to begin anew. Nothing was changed"
+            )
 
     def unlock(self) -> None:
         if self._lock is not None:

@@ -46,11 +46,20 @@ SANDBOX_ID = re.compile(rf"s[{ALPHABET}]{{19}}")
 SNAPSHOT_ID = re.compile(rf"p[{ALPHABET}]{{15}}")
 
 
+def show(value: object) -> str:
+    """Of whatever came from outside, for a message: short, and whatever it is."""
+    try:
+        text = repr(value)
+    except Exception:  # a number too long to write out, an object that does not want to be shown
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 def machine_name(text: object) -> MachineName:
     """The name, or InvalidInput that says what a name may be."""
     if not isinstance(text, str) or len(text) > NAME_LENGTH_MAX or not _NAME.fullmatch(text) or text in RESERVED_NAMES:
         raise InvalidInput(
-            f"{str(text)[:80]!r} is not a machine name: use 1 to {NAME_LENGTH_MAX} of a-z, 0-9 and '-', not at the ends, and not "
+            f"{show(text)} is not a machine name: use 1 to {NAME_LENGTH_MAX} of a-z, 0-9 and '-', not at the ends, and not "
             + " or ".join(sorted(RESERVED_NAMES))
         )
     return MachineName(text)

@@ -91,3 +91,13 @@ def test_scribbled_memory_gives_a_protocol_error_or_text_and_nothing_else(scribb
         pass
     for part in (writer, reader, memory):
         part.close()
+
+
+def test_its_memory_cannot_be_cut_off_under_its_reader() -> None:
+    fd = ring.create()
+    try:
+        for size in (0, ring.SIZE_BYTES * 2):
+            with pytest.raises(PermissionError):
+                os.ftruncate(fd, size)
+    finally:
+        os.close(fd)

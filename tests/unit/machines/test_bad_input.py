@@ -124,3 +124,21 @@ async def test_a_disk_is_rounded_up_to_a_size_class(house: House) -> None:
 def test_settings_that_do_not_fit_together_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="settings"):
         check(MachineSettings(**wrong))
+
+
+class Shy:
+    def __repr__(self) -> str:
+        raise RuntimeError("not me")
+
+
+@pytest.mark.parametrize("odd", [10**5000, Shy(), float("nan"), True, [], b"x"], ids=["huge", "shy", "nan", "bool", "list", "bytes"])
+@pytest.mark.parametrize("field", ["name", "image", "memory_mb", "cpus", "disk_mb", "idle_seconds", "history", "tags", "metadata", "env"])
+async def test_whatever_is_asked_for_the_answer_is_an_error_of_ours(house: House, field: str, odd: Any) -> None:
+    with pytest.raises(InvalidInput):
+        await house.machines.create(NewMachine(**{field: odd}))
+
+
+@pytest.mark.parametrize("query", [{"limit": float("nan")}, {"limit": True}, {"limit": 0}, {"tags": "x"}])
+async def test_a_query_that_makes_no_sense_is_refused(house: House, query: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        await house.machines.list(MachineQuery(**query))

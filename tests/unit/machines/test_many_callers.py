@@ -288,3 +288,13 @@ async def test_a_caller_who_gives_up_leaves_nothing_half_done() -> None:
     await give_up_in_the_middle(store, asyncio.ensure_future(house.machines.update(name, tags={"a": "b"})))
     assert (await house.machines.get(name)).record.tags == {"a": "b"}
     await house.close()
+
+
+async def test_what_waits_for_a_machine_that_is_deleted_hears_that_it_was(house: House) -> None:
+    name = (await house.machines.create(NewMachine())).record.name
+    await house.machines.exec(name, "hang()")
+    waiting = asyncio.ensure_future(house.machines.snapshot(name))
+    await asyncio.sleep(0.01)
+    await house.machines.delete(name)
+    with pytest.raises(MachineNotFound, match="deleted"):
+        await waiting

@@ -241,3 +241,14 @@ async def test_a_manifest_that_was_rewritten_is_found_out(house: House, field: s
     with pytest.raises(error):
         await house.machines.wake(name)
     assert "Points kept" in str((await house.machines.get(name)).record.error)
+
+
+async def test_a_name_cannot_have_the_form_of_an_id(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    first = await house.machines.snapshot(name, "one")
+    await house.machines.run(name, "x = 2")
+    with pytest.raises(InvalidInput, match="form of an id"):
+        await house.machines.snapshot(name, first.snapshot)
+    with pytest.raises(InvalidInput):
+        await house.machines.rollback(name, snapshot="x" * 1000)

@@ -82,7 +82,7 @@ def _guard(options: argparse.Namespace, tell_ready: int) -> None:
     facts = {"rootless": str(not root).lower(), "cgroups": f"v{groups.version}" if groups else "none", "limits": _how_limited(groups)}
     os.write(tell_ready, b"\n")
     os.close(tell_ready)
-    asyncio.run(_run(places, groups, listener, facts, options, rootless=not root))
+    asyncio.run(_run(places, lock, groups, listener, facts, options, rootless=not root))
     os.close(lock)
 
 
@@ -128,8 +128,17 @@ def _detach(places: folders.Folders) -> None:
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
 
 
+def _is_ours(places: folders.Folders, lock: int) -> bool:
+    """Another data folder may have been put where ours was, with a warden of its own: then nothing there is ours to remove."""
+    try:
+        return os.path.samestat(os.fstat(lock), places.lock.stat())
+    except OSError:
+        return False
+
+
 async def _run(
     places: folders.Folders,
+    lock: int,
     groups: cgroups.Cgroups | None,
     listener: socket.socket,
     facts: dict[str, str],
@@ -145,16 +154,18 @@ async def _run(
         tasks = [group.create_task(door.serve()), group.create_task(watch.watch_slowly(sandboxes))]
         if groups is None:
             tasks.append(group.create_task(watch.watch_memory(sandboxes)))
-        await _until_unneeded(places, door, sandboxes, options.linger_seconds)
+        await _until_unneeded(places, lock, door, sandboxes, options.linger_seconds)
         listener.close()
-        places.socket.unlink(missing_ok=True)
+        if _is_ours(places, lock):
+            places.socket.unlink(missing_ok=True)
         for task in tasks:
             task.cancel()
-    sandboxes.traces.clear()
+    if _is_ours(places, lock) or not places.lock.exists():
+        sandboxes.traces.clear()
 
 
-async def _until_unneeded(places: folders.Folders, door: Door, sandboxes: Sandboxes, linger_seconds: float) -> None:
-    """Nothing is held and nobody came for a while; or the data folder was removed, and no server can ever come back to what is held."""
+async def _until_unneeded(places: folders.Folders, lock: int, door: Door, sandboxes: Sandboxes, linger_seconds: float) -> None:
+    """Nothing is held and nobody came for a while; or the data folder is gone or another's, and no server can ever come back to what is held."""
     while True:
         door.changed.clear()
         try:
@@ -163,7 +174,7 @@ async def _until_unneeded(places: folders.Folders, door: Door, sandboxes: Sandbo
         except TimeoutError:
             if door.is_held:
                 continue
-            if not places.data.exists() or not places.lock.exists():
+            if not _is_ours(places, lock):
                 await sandboxes.destroy_all()
             if len(sandboxes) == 0:
                 return

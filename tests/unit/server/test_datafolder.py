@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from everforge.server.datafolder import DataFolder
+from everforge.wire.errors import DataFolderBusy, InvalidInput, StoreDamaged
+
+
+def test_a_second_server_is_kept_out_until_the_first_lets_go(tmp_path: Path) -> None:
+    first, second = DataFolder(tmp_path), DataFolder(tmp_path)
+    first.lock()
+    with pytest.raises(DataFolderBusy):
+        second.lock()
+    first.unlock()
+    second.lock()
+    second.unlock()
+
+
+@pytest.mark.parametrize("name", ["a,b", "a:b", "a\\b"])
+def test_a_path_that_runsc_cannot_take_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidInput, match="data folder"):
+        DataFolder(tmp_path / name).lock()
+    assert not (tmp_path / name).exists()
+
+
+def test_a_server_that_comes_takes_the_caretakers_token_away(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    folder.caretaker.write_text("token")
+    assert folder.awaits("token")
+    assert not folder.awaits("another")
+    folder.lock()
+    assert not folder.awaits("token")
+    folder.unlock()
+
+
+def test_something_else_in_the_caretakers_place_is_a_clear_error(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    folder.caretaker.mkdir()
+    with pytest.raises(InvalidInput, match="caretaker"):
+        folder.lock()
+    folder.caretaker.rmdir()
+    folder.lock()  # nothing was left locked
+    folder.unlock()
+
+
+@pytest.mark.parametrize("there", ["missing", "empty"])
+def test_snapshots_of_machines_without_their_database_are_not_taken_for_a_new_server(tmp_path: Path, there: str) -> None:
+    folder = DataFolder(tmp_path)
+    folder.lock()
+    folder.check_whole()  # a new one
+    template, saved = folder.snapshots / "ptemplate", folder.snapshots / "psaved"
+    for path, machine in ((template, "null"), (saved, '"m1"')):
+        path.mkdir()
+        (path / "manifest.json").write_text(f'{{\n "machine": {machine}\n}}')
+    if there == "empty":
+        folder.database.touch()
+    with pytest.raises(StoreDamaged, match="1 snapshots"):
+        folder.check_whole()
+    folder.database.write_bytes(b"something")
+    folder.check_whole()
+    folder.unlock()
