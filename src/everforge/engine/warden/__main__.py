@@ -174,7 +174,7 @@ async def _until_unneeded(places: folders.Folders, lock: int, door: Door, sandbo
         except TimeoutError:
             if door.is_held:
                 continue
-            if not _is_ours(places, lock):
+            if not places.data.exists() or not _is_ours(places, lock):
                 await sandboxes.destroy_all()
             if len(sandboxes) == 0:
                 return
