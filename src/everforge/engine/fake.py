@@ -48,6 +48,9 @@ MEMORY_FILE = "pages.img"
 STATE_FILE = "checkpoint.img"
 
 
+PARSE_TRIES = 5
+
+
 class _Word(BaseException):
     """A word of the fake guest: what happens instead of an end."""
 
@@ -363,9 +366,19 @@ class FakeEngine:
         pass
 
 
+def _parse(code: str) -> ast.Module:
+    """Python before 3.11.5 counts its depth for all threads together, and now and then finds that it has lost count."""
+    for _ in range(PARSE_TRIES):
+        try:
+            return ast.parse(code)
+        except SystemError:
+            continue
+    return ast.parse(code)
+
+
 def _evaluate(code: str, variables: dict[str, Any]) -> Any:
     """Run it as an interpreter would: the value of a last expression is the result."""
-    tree = ast.parse(code)
+    tree = _parse(code)
     scope = {**_WORDS, "__builtins__": __builtins__, "time": time, **variables}
     known = set(scope) - set(variables)
     try:

@@ -17,6 +17,8 @@ async def to_its_end(work: Awaitable[T]) -> T:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # nobody asks for it any more
         raise
 
 
