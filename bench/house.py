@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from everforge.engine.base import Image, Limits
-from everforge.engine.gvisor.binary import keep
+from everforge.engine.gvisor.binaries import Binaries
 from everforge.engine.gvisor.engine import Gvisor
 from everforge.engine.warden.folders import find as find_folders
 from everforge.machines.requests import NewMachine
@@ -122,7 +122,7 @@ async def _running(folder: Path, progress: Progress) -> AsyncGenerator[House]:
         template = data.snapshots / machines.templates.id(image.digest, SETTINGS.disk_mb)
         engines = find_folders(data.path).engines
         [runsc] = engines.glob("*/runsc")
-        raw = Raw(folder / "raw", runsc, image.root.resolve(), limits, direct=(await keep(runsc, engines)).direct)
+        raw = Raw(folder / "raw", runsc, image.root.resolve(), limits, direct=(await Binaries.open(engines, runsc)).present.direct)
         (folder / "work").mkdir()
         house = House(machines, engine, raw, marks, image, limits, data.snapshots, template, folder / "work")
         yield house

@@ -9,7 +9,7 @@ from typing import Protocol
 import pytest
 
 from everforge.engine.base import Engine, How, Image, Limits, Sandbox
-from everforge.wire.errors import EverforgeError, SandboxLost
+from everforge.wire.errors import EverforgeError, SandboxLost, WakeFailed
 from everforge.wire.messages import Hello
 
 from .guest_driver import Driver
@@ -208,6 +208,20 @@ class EngineSuite:
         await driver.attach(epoch=1, have=have)
         assert await driver.value("x") == "3"
         await (await engine.survivors())[sandbox.id].destroy()
+        await ground.leaves_nothing()
+
+    async def test_what_a_build_saved_that_is_not_at_hand_is_refused(self, ground: Ground) -> None:
+        sandbox, driver = await started(ground)
+        assert sandbox.build == ground.engine.build
+        assert await ground.engine.knows(sandbox.build)
+        folder = await saved(ground, sandbox, driver)
+        assert not await ground.engine.knows("another")
+        with pytest.raises(WakeFailed):
+            await ground.engine.restore(ground.image, folder, LIMITS, "another")
+        restored = await ground.engine.restore(ground.image, folder, LIMITS, sandbox.build)
+        assert restored.build == sandbox.build
+        await restored.destroy()
+        await sandbox.destroy()
         await ground.leaves_nothing()
 
     async def test_the_probe_is_live_and_leaves_nothing(self, ground: Ground) -> None:

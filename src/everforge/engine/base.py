@@ -81,6 +81,11 @@ class Sandbox(Protocol):
     def id(self) -> SandboxId: ...
 
     @property
+    def build(self) -> str:
+        """The engine build that runs it, and to which what `save` writes will belong."""
+        ...
+
+    @property
     def link(self) -> Link: ...
 
     async def save(self, folder: Path) -> None:
@@ -106,7 +111,11 @@ class Engine(Protocol):
 
     @property
     def build(self) -> str:
-        """Fingerprint of everything a snapshot depends on besides its image: engine binary, flags, processor features."""
+        """Of new sandboxes. Fingerprint of everything a snapshot depends on besides its image: engine binary, flags, processor features."""
+        ...
+
+    async def knows(self, build: str) -> bool:
+        """Whether what this build saved can be restored here: the present one, or an earlier one that is still at hand."""
         ...
 
     async def probe(self, image: Image) -> Probe: ...
@@ -115,8 +124,9 @@ class Engine(Protocol):
         """Boot a fresh sandbox from an image."""
         ...
 
-    async def restore(self, image: Image, folder: Path, limits: Limits) -> Sandbox:
-        """A sandbox that goes on from what `save` wrote. The folder is not changed and may be restored many times at once."""
+    async def restore(self, image: Image, folder: Path, limits: Limits, build: str | None = None) -> Sandbox:
+        """A sandbox that goes on from what `save` wrote under this build (the present one). The folder is not changed and may be restored many times
+        at once."""
         ...
 
     async def survivors(self) -> Mapping[SandboxId, Sandbox]:

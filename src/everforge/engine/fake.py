@@ -13,7 +13,7 @@ import io
 import pickle
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -119,9 +119,10 @@ class FakeGuest:
 class FakeSandbox:
     """One fake sandbox on a fake host, its guest, and both ends of its link."""
 
-    def __init__(self, host: FakeHost, guest: FakeGuest, limits: Limits) -> None:
+    def __init__(self, host: FakeHost, guest: FakeGuest, limits: Limits, build: str) -> None:
         self._id = new_sandbox_id()
         self._host = host
+        self.build = build
         self.guest = guest
         self.limits = limits
         self.ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
@@ -336,18 +337,26 @@ class FakeHost:
 
 class FakeEngine:
     name = "fake"
-    build = "fake-1"
 
-    def __init__(self, host: FakeHost | None = None) -> None:
+    def __init__(self, host: FakeHost | None = None, build: str = "fake-1", older: Collection[str] = ()) -> None:
+        """`older` builds are at hand for what they saved."""
         self.host = host or FakeHost()
+        self.build = build
+        self._older = frozenset(older)
 
     async def probe(self, image: Image) -> Probe:
         return Probe(engine=self.name, fit=True, build=self.build, summary="the fake engine isolates nothing", facts={})
 
     async def start(self, image: Image, limits: Limits) -> Sandbox:
-        return FakeSandbox(self.host, FakeGuest(), limits)
+        return FakeSandbox(self.host, FakeGuest(), limits, self.build)
 
-    async def restore(self, image: Image, folder: Path, limits: Limits) -> Sandbox:
+    async def knows(self, build: str) -> bool:
+        return build == self.build or build in self._older
+
+    async def restore(self, image: Image, folder: Path, limits: Limits, build: str | None = None) -> Sandbox:
+        build = build or self.build
+        if not await self.knows(build):
+            raise WakeFailed(f"what saved {folder.name} is not at hand")
         if self.host.failing_restores:
             self.host.failing_restores -= 1
             raise WakeFailed("the fake engine was told to fail this restore")
@@ -357,7 +366,7 @@ class FakeEngine:
             guest = FakeGuest.from_state(state)
         except Exception as e:
             raise WakeFailed(f"the saved files in {folder.name} cannot be restored: {e}") from e
-        return FakeSandbox(self.host, guest, limits)
+        return FakeSandbox(self.host, guest, limits, build)
 
     async def survivors(self) -> Mapping[SandboxId, Sandbox]:
         return {id: sandbox.reconnect() for id, sandbox in self.host.sandboxes.items()}

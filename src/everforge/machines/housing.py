@@ -88,7 +88,7 @@ class Housing:
         sandbox: Sandbox | None = None
         try:
             with self.dossier.steps.step("restore"):
-                sandbox = await self._engine.restore(image, folder, limits)
+                sandbox = await self._engine.restore(image, folder, limits, manifest.engine_build)
             epoch = max(record.epoch, manifest.epoch) + 1
             line = GuestLine(sandbox.link)
             hello = await line.attach(epoch, 0, self._settings.guest_answer_seconds)
@@ -146,7 +146,7 @@ class Housing:
         with self.dossier.steps.step("open snapshot"):
             point = point_of(await self.dossier.store.points(self.dossier.record.id), snapshot)
             manifest, folder = await self._snapshots.open(snapshot)
-            origin.check(manifest, point, self.dossier.record, self._engine)
+            await origin.check(manifest, point, self.dossier.record, self._engine)
             await self._snapshots.verify_small(manifest, folder)
         return manifest, folder, point
 

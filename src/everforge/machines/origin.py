@@ -10,11 +10,10 @@ from everforge.wire.messages import PROTOCOL, Hello
 from .templates import WARM_MEMORY_MB
 
 
-def check(manifest: Manifest, point: PointRecord, record: MachineRecord, engine: Engine) -> None:
+async def check(manifest: Manifest, point: PointRecord, record: MachineRecord, engine: Engine) -> None:
     """Raises SnapshotForeign, SnapshotDamaged."""
     for what, there, here in (
         ("engine", manifest.engine, engine.name),
-        ("engine build", manifest.engine_build, engine.build),
         ("image", manifest.image, record.image),
         ("a disk in MB of", manifest.disk_mb, record.disk_mb),
         ("memory in MB of", manifest.memory_mb, WARM_MEMORY_MB if manifest.machine is None else record.memory_mb),
@@ -23,6 +22,10 @@ def check(manifest: Manifest, point: PointRecord, record: MachineRecord, engine:
             raise SnapshotForeign(
                 f"snapshot {manifest.snapshot} was made with {what} {str(there)[:40]}, but here that is {str(here)[:40]}; nothing was run"
             )
+    if not await engine.knows(manifest.engine_build):
+        raise SnapshotForeign(
+            f"snapshot {manifest.snapshot} was made with engine build {manifest.engine_build[:40]}, which is not kept here; nothing was run"
+        )
     if manifest.instruction != point.instruction or not _may_be_of(manifest, point, record):
         raise SnapshotDamaged(
             f"snapshot {manifest.snapshot} says that it is of machine {manifest.machine} after instruction {manifest.instruction}, but it is kept"

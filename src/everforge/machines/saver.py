@@ -78,7 +78,7 @@ class Saver:
             snapshot=new_snapshot_id(),
             machine=record.id,
             engine=self._engine.name,
-            engine_build=self._engine.build,
+            engine_build=incarnation.sandbox.build,
             image=record.image,
             memory_mb=record.memory_mb,
             disk_mb=record.disk_mb,

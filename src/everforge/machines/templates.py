@@ -118,7 +118,7 @@ class Templates:
                 snapshot=id,
                 machine=None,
                 engine=self._engine.name,
-                engine_build=self._engine.build,
+                engine_build=sandbox.build,
                 image=entry.image.digest,
                 memory_mb=WARM_MEMORY_MB,
                 disk_mb=disk_mb,

@@ -15,7 +15,7 @@ from everforge.wire.errors import EverforgeError, SandboxLost, StartFailed, Wake
 from everforge.wire.ids import SandboxId, new_sandbox_id
 
 from . import trial
-from .binary import Binary, keep
+from .binaries import Binaries, Binary
 from .client import Client, Places, WardenGone
 from .pools import Kind, Pool, PoolSettings
 from .sandbox import GvisorSandbox
@@ -29,9 +29,9 @@ class Gvisor:
 
     name = "gvisor"
 
-    def __init__(self, places: Places, binary: Binary, pool: PoolSettings) -> None:
+    def __init__(self, places: Places, binaries: Binaries, pool: PoolSettings) -> None:
         self._places = places
-        self._binary = binary
+        self._binaries = binaries
         self._settings = pool
         self._sandboxes: dict[str, GvisorSandbox] = {}
         self._client = Client(places, self._told_ended, self._hand_over, self._lose_all)
@@ -59,7 +59,7 @@ class Gvisor:
         found = folders.find(data)
         await asyncio.to_thread(folders.make, found)
         places = await asyncio.to_thread(_places, found, images, snapshots or found.data / "snapshots", linger_seconds)
-        engine = cls(places, await keep(runsc, found.engines), pool or PoolSettings())
+        engine = cls(places, await Binaries.open(found.engines, runsc), pool or PoolSettings())
         await engine._begin()
         return engine
 
@@ -76,7 +76,10 @@ class Gvisor:
 
     @property
     def build(self) -> str:
-        return self._binary.build
+        return self._binaries.present.build
+
+    async def knows(self, build: str) -> bool:
+        return await self._binaries.of_build(build) is not None
 
     @property
     def warden_pid(self) -> int:
@@ -94,8 +97,13 @@ class Gvisor:
         except SandboxLost as e:
             raise StartFailed(f"a sandbox could not be started: {e.message}") from e
 
-    async def restore(self, image: Image, folder: Path, limits: Limits) -> GvisorSandbox:
+    async def restore(self, image: Image, folder: Path, limits: Limits, build: str | None = None) -> GvisorSandbox:
+        binary = self._binaries.present if build is None else await self._binaries.of_build(build)
+        if binary is None:
+            raise WakeFailed(f"the runsc that saved {folder.name} is not kept here")
         try:
+            if binary != self._binaries.present:  # nothing is made ahead for these
+                return await self._new(verbs.Restore(**self._fields(new_sandbox_id(), image, limits, binary), folder=_absolute(folder)), binary)
             return await self._restore(image, folder, limits)
         except SandboxLost as e:
             raise WakeFailed(f"a sandbox could not be restored: {e.message}") from e
@@ -143,30 +151,28 @@ class Gvisor:
         empty.empty, empty.pooled, empty.memory_mb = False, verb.pooled, verb.memory_mb
         return empty
 
-    async def _new(self, verb: verbs.New) -> GvisorSandbox:
+    async def _new(self, verb: verbs.New, binary: Binary | None = None) -> GvisorSandbox:
         try:
             _, descriptors = await self._client.ask(verb)
         except asyncio.CancelledError:
             self._own(self._client.ask(verbs.Destroy(id=verb.id)))  # it comes up all the same, and nobody would want it
             raise
-        sandbox = self._take(verb.id, descriptors, engine=verb.engine, memory_mb=verb.memory_mb, pooled=verb.pooled)
+        sandbox = self._take(verb.id, descriptors, binary or self._binaries.present, memory_mb=verb.memory_mb, pooled=verb.pooled)
         sandbox.empty = isinstance(verb, verbs.Create)
         return sandbox
 
-    def _take(self, id: str, descriptors: list[int], *, engine: str, memory_mb: int, pooled: bool) -> GvisorSandbox:
-        sandbox = GvisorSandbox(
-            self._client, SandboxId(id), descriptors, engine=engine, memory_mb=memory_mb, pooled=pooled, direct=self._binary.direct
-        )
+    def _take(self, id: str, descriptors: list[int], binary: Binary, *, memory_mb: int, pooled: bool) -> GvisorSandbox:
+        sandbox = GvisorSandbox(self._client, SandboxId(id), descriptors, binary, memory_mb=memory_mb, pooled=pooled)
         self._sandboxes[id] = sandbox
         early = self._early.pop(id, None)
         if early is not None:
             self._told_ended(id, *early)
         return sandbox
 
-    def _fields(self, id: str, image: Image, limits: Limits) -> dict[str, Any]:
+    def _fields(self, id: str, image: Image, limits: Limits, binary: Binary | None = None) -> dict[str, Any]:
         return {
             "id": id,
-            "engine": self._binary.digest,
+            "engine": (binary or self._binaries.present).digest,
             "image": str(image.root.resolve()),
             "memory_mb": limits.memory_mb,
             "cpus": float(limits.cpus),
@@ -227,7 +233,8 @@ class Gvisor:
                     _, descriptors = await self._client.ask(verbs.Descriptors(id=after))
                 except SandboxLost:
                     continue  # it ended in between
-                self._take(after, descriptors, engine=str(found["engine"]), memory_mb=int(found["memory_mb"]), pooled=False)
+                binary = await self._binaries.of_digest(str(found["engine"]))
+                self._take(after, descriptors, binary, memory_mb=int(found["memory_mb"]), pooled=False)
 
     def _told_ended(self, id: str, how: str, detail: str) -> None:
         sandbox = self._sandboxes.pop(id, None)
@@ -246,7 +253,7 @@ class Gvisor:
             if sandbox.empty:  # new ones are made sooner than it is found out what state this one was left in; swept away below
                 self._told_ended(id, How.LOST, "the warden ended")
                 continue
-            verb = verbs.Adopt(id=id, engine=sandbox.engine, memory_mb=sandbox.memory_mb, pooled=sandbox.pooled)
+            verb = verbs.Adopt(id=id, engine=sandbox.binary.digest, memory_mb=sandbox.memory_mb, pooled=sandbox.pooled)
             try:
                 await client.ask_now(verb, sandbox.descriptors)
             except WardenGone:

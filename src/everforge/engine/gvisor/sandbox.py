@@ -12,21 +12,21 @@ from everforge.engine.warden import verbs
 from everforge.wire.errors import SandboxLost, SaveFailed
 from everforge.wire.ids import SandboxId
 
+from .binaries import Binary
 from .client import Client, WardenGone
 
 
 class GvisorSandbox:
     """Keeps its descriptors until it ends, also while no link is open: they are what a new warden needs to adopt it."""
 
-    def __init__(self, client: Client, id: SandboxId, descriptors: list[int], *, engine: str, memory_mb: int, pooled: bool, direct: bool) -> None:
+    def __init__(self, client: Client, id: SandboxId, descriptors: list[int], binary: Binary, *, memory_mb: int, pooled: bool) -> None:
         self._client = client
         self._id = id
         self._to_guest, self._from_guest, self._egress = descriptors
-        self.engine = engine
+        self.binary = binary
         self.memory_mb = memory_mb
         self.pooled = pooled
         self.empty = False  # made ahead, and nothing has been restored into it yet
-        self._direct = direct
         self._link: PipeLink | None = None
         self._ending: Ending | None = None
         self._over = asyncio.Event()
@@ -34,6 +34,10 @@ class GvisorSandbox:
     @property
     def id(self) -> SandboxId:
         return self._id
+
+    @property
+    def build(self) -> str:
+        return self.binary.build
 
     @property
     def descriptors(self) -> list[int]:
@@ -58,7 +62,7 @@ class GvisorSandbox:
             raise SaveFailed(f"sandbox {self._id} could not be saved: {e.message}") from e
 
     def _save_verb(self, folder: Path) -> verbs.Save:
-        return verbs.Save(id=self._id, folder=str(folder.absolute()), direct=self._direct)
+        return verbs.Save(id=self._id, folder=str(folder.absolute()), direct=self.binary.direct)
 
     async def destroy(self) -> None:
         if not self.is_over:
