@@ -7,7 +7,7 @@ PYTHON := .venv/bin/python
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
-setup: ## everything that run and test need: Python packages, runsc, images; safe to repeat
+setup: ## everything that run and test need: Python packages, runsc, images and their template; safe to repeat
 	@tools/setup
 
 run: setup ## what this computer can do, then a first machine

@@ -9,13 +9,18 @@ SYSTEM_DATA = Path("/var/lib/everforge")  # of a system service, which has no ho
 
 
 def cache_folder() -> Path:
-    """What can be made again: runsc, images, packages. `EVERFORGE_CACHE`, else the user's cache folder."""
+    """What can be made again: runsc, packages. `EVERFORGE_CACHE`, else the user's cache folder."""
     return _chosen("EVERFORGE_CACHE") or _base("XDG_CACHE_HOME", ".cache")
 
 
 def data_folder() -> Path:
     """What cannot: machines and their snapshots. `EVERFORGE_DATA`, else the user's data folder."""
     return _chosen("EVERFORGE_DATA") or _base("XDG_DATA_HOME", ".local/share")
+
+
+def images_folder() -> Path:
+    """The root file systems that machines live in. They would be missed as much as the machines: `EVERFORGE_IMAGES`, else beside these."""
+    return _chosen("EVERFORGE_IMAGES") or data_folder() / "images"
 
 
 def _chosen(variable: str) -> Path | None:

@@ -6,7 +6,6 @@ import pytest
 
 from everforge.engine.base import Image
 from everforge.engine.gvisor.supply import find_or_build
-from everforge.folders import cache_folder
 from everforge.images.build import ensure
 from everforge.images.catalogue import Catalogue
 from everforge.progress import Silent
@@ -19,4 +18,4 @@ def runsc() -> Path:
 
 @pytest.fixture(scope="session")
 def minimal_image() -> Image:
-    return ensure("minimal", Catalogue(cache_folder()), Silent()).image
+    return ensure("minimal", Catalogue.here(), Silent()).image

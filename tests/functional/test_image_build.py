@@ -26,27 +26,27 @@ from everforge.images.build import ensure
 from everforge.images.catalogue import Catalogue
 from everforge.progress import Silent
 os.umask(0o077)
-print(ensure('minimal', Catalogue(Path('cache').absolute()), Silent()).base)
+print(ensure('minimal', Catalogue(Path('images').absolute(), Path('cache').absolute()), Silent()).base)
 """
 
 
 @pytest.fixture(scope="module")
 def minimal() -> CataloguedImage:
-    return ensure("minimal", Catalogue(cache_folder()), Silent())
+    return ensure("minimal", Catalogue.here(), Silent())
 
 
 @pytest.fixture(scope="module")
 def default() -> CataloguedImage:
-    return ensure("default", Catalogue(cache_folder()), Silent())
+    return ensure("default", Catalogue.here(), Silent())
 
 
 @pytest.mark.slow
 def test_building_again_elsewhere_gives_the_same_digest(minimal: CataloguedImage, tmp_path: Path) -> None:
-    (tmp_path / "debs").symlink_to(cache_folder() / "debs")
-    again = ensure("minimal", Catalogue(tmp_path), Silent())
+    elsewhere = Catalogue(tmp_path, cache_folder())
+    again = ensure("minimal", elsewhere, Silent())
     assert again.base == minimal.base
     assert again.digest == minimal.digest
-    Catalogue(tmp_path).scrub(again.digest)
+    elsewhere.scrub(again.digest)
 
 
 @pytest.mark.slow
@@ -83,8 +83,8 @@ def test_a_second_look_for_a_built_image_costs_nothing() -> None:
         def step(self, text: str) -> None:
             raise AssertionError(f"nothing was to be done, but: {text}")
 
-    image = ensure("minimal", Catalogue(cache_folder()), Silent())
-    assert ensure("minimal", Catalogue(cache_folder()), Refusing()) == image
+    image = ensure("minimal", Catalogue.here(), Silent())
+    assert ensure("minimal", Catalogue.here(), Refusing()) == image
 
 
 @pytest.mark.parametrize("recipe", ["minimal", "default"])
@@ -113,7 +113,7 @@ def test_the_default_image_holds_what_it_promises(default: CataloguedImage) -> N
     # No redirection: the image has no devices, and a file would be made in its place.
     shell = f'for tool in {tools} editor pager; do [ -n "$(type -P $tool)" ] || echo $tool; done'
     assert run_inside(default.root, ["/bin/bash", "-c", shell], "try the image", env=default.env) == ""
-    Catalogue(cache_folder()).check(default)
+    Catalogue.here().check(default)
 
 
 def test_commands_of_python_packages_name_the_images_python(minimal: CataloguedImage) -> None:

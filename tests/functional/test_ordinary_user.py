@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.real import Catalogue, Silent, cache_folder, ensure, find_or_build
+from kit.real import Catalogue, Silent, ensure, find_or_build
 
 pytestmark = [pytest.mark.gvisor, pytest.mark.root, pytest.mark.slow]
 
@@ -80,14 +80,14 @@ def give_away(user: User) -> dict[str, str]:
     runsc = user.home / "runsc"
     shutil.copy(find_or_build(Silent()), runsc)
     runsc.chmod(0o755)
-    image = ensure("minimal", Catalogue(cache_folder()), Silent())
-    cache = user.home / "cache"
-    (cache / "images" / "names").mkdir(parents=True)
-    subprocess.run(["cp", "-a", "--reflink=auto", str(image.folder), str(cache / "images")], check=True)
-    subprocess.run(["cp", "-a", str(cache_folder() / "images" / "names"), str(cache / "images")], check=True)
-    for folder in (cache, cache / "images"):
-        shutil.chown(folder, user.name, user.name)
-    return {"EVERFORGE_RUNSC": str(runsc), "EVERFORGE_CACHE": str(cache), "PYTHONPATH": f"{user.home}/tests", "PYTHONDONTWRITEBYTECODE": "1"}
+    catalogue = Catalogue.here()
+    image = ensure("minimal", catalogue, Silent())
+    images = user.home / "images"
+    images.mkdir()
+    for given in (image.folder, catalogue.images / "names"):
+        subprocess.run(["cp", "-a", "--reflink=auto", str(given), str(images)], check=True)
+    shutil.chown(images, user.name, user.name)
+    return {"EVERFORGE_RUNSC": str(runsc), "EVERFORGE_IMAGES": str(images), "PYTHONPATH": f"{user.home}/tests", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def make_environment(user: User) -> str:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from everforge.engine.gvisor.supply import find_or_build
 from everforge.engine.warden.folders import find as find_folders
-from everforge.folders import cache_folder
 from everforge.images.build import ensure
 from everforge.images.catalogue import Catalogue
 from everforge.machines.service import Machines
@@ -39,7 +38,7 @@ def template(image: str = "minimal", disk_mb: int = TESTED.disk_mb) -> Path:
     async def make() -> Path:
         settings = replace(TESTED, image=image, disk_mb=disk_mb)
         machines, folder = await open_machines(base, settings, warden_linger_seconds=LINGER_SECONDS)
-        entry = ensure(image, Catalogue(cache_folder()), Silent())
+        entry = ensure(image, Catalogue.here(), Silent())
         made = machines.templates.id(entry.image.digest, disk_mb)
         await machines.stop()
         folder.unlock()
@@ -126,4 +125,4 @@ async def until_gone(data: Path, seconds: float = 15.0) -> None:
         await asyncio.sleep(0.05)
 
 
-__all__ = ["TESTED", "Catalogue", "Silent", "cache_folder", "ensure", "find_or_build"]
+__all__ = ["TESTED", "Catalogue", "Silent", "ensure", "find_or_build"]

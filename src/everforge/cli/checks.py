@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from everforge.engine.gvisor.supply import find, namespace_problem, namespace_remedy, probe_runsc
-from everforge.folders import cache_folder, data_folder
+from everforge.folders import cache_folder, data_folder, images_folder
 from everforge.images.catalogue import Catalogue
 from everforge.progress import Progress
 from everforge.wire.errors import EverforgeError, ImageNotFound
@@ -40,8 +40,10 @@ def all_checks(progress: Progress) -> Iterator[Row]:
         progress.step(f"checking {check.__name__.strip('_')}")
         yield check()
     yield _disk("data folder", data_folder(), "EVERFORGE_DATA")
+    if images_folder().parent != data_folder():
+        yield _disk("folder of images", images_folder(), "EVERFORGE_IMAGES")
     yield _disk("cache folder", cache_folder(), "EVERFORGE_CACHE")
-    catalogue = Catalogue(cache_folder())
+    catalogue = Catalogue.here()
     yield _image(catalogue, "default", "fail")
     yield _image(catalogue, "minimal", "warn")
 

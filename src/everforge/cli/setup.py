@@ -15,7 +15,6 @@ def setup(
     Example: everforge setup
     """
     from everforge.engine.gvisor.supply import find_or_build
-    from everforge.folders import cache_folder
     from everforge.images.build import ensure
     from everforge.images.catalogue import Catalogue
 
@@ -24,8 +23,7 @@ def setup(
     with shown_progress() as progress:
         runsc = find_or_build(progress)
         print(f"runsc    {runsc}", flush=True)
-        catalogue = Catalogue(cache_folder())
+        catalogue = Catalogue.here()
         for recipe in recipes or ["default", "minimal"]:
             image = ensure(recipe, catalogue, progress)
             print(f"{image.recipe:8} {image.root}", flush=True)
-        # The templates of these images belong to a data folder, so the server makes them, on first use.

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import secrets
+import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -156,13 +157,9 @@ def _partial(parent: Path) -> Generator[Path, None, None]:
 @contextmanager
 def _alone(catalogue: Catalogue, progress: Progress) -> Generator[None, None, None]:
     """One builder at a time; whatever half-made thing lies there then was left by one that was killed."""
-    try:
-        catalogue.images.mkdir(parents=True, exist_ok=True)
-        door = os.open(catalogue.images / ".building", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise ImageBuildFailed(
-            f"the cache folder {catalogue.cache} cannot be written ({error.strerror}); set EVERFORGE_CACHE to one that can"
-        ) from error
+    _check_writable("cache folder", catalogue.cache, "EVERFORGE_CACHE")
+    _check_writable("folder of images", catalogue.images, "EVERFORGE_IMAGES")
+    door = os.open(catalogue.images / ".building", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
     try:
         try:
             fcntl.flock(door, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -175,6 +172,15 @@ def _alone(catalogue: Catalogue, progress: Progress) -> Generator[None, None, No
         yield
     finally:
         os.close(door)
+
+
+def _check_writable(what: str, folder: Path, setting: str) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ImageBuildFailed(f"the {what} {folder} cannot be written ({error.strerror}); set {setting} to one that can") from error
 
 
 def _hash(*parts: object) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from everforge.engine.base import Image
+from everforge.folders import cache_folder, images_folder
 from everforge.wire.errors import ImageDamaged, ImageNotFound, InvalidInput
 
 from .listing import Tally, differences, tally
@@ -45,13 +46,21 @@ class CataloguedImage:
 
 
 class Catalogue:
-    """Layout below the cache folder: `images/DIGEST/{root,listing,image.json}`, `images/names/RECIPE`, `bases/DIGEST/{root,listing,base.json}`."""
+    """Layout below the folder of images: `DIGEST/{root,listing,image.json}`, `names/RECIPE`, `bases/DIGEST/{root,listing,base.json}`.
 
-    def __init__(self, cache: Path) -> None:
+    Packages that images are made of lie in the cache folder.
+    """
+
+    def __init__(self, images: Path, cache: Path) -> None:
+        self.images = images
+        self.bases = images / "bases"
         self.cache = cache
-        self.images = cache / "images"
-        self.bases = cache / "bases"
         self._checked: set[str] = set()
+
+    @classmethod
+    def here(cls) -> Catalogue:
+        """That of this user on this computer."""
+        return cls(images_folder(), cache_folder())
 
     def list(self) -> list[CataloguedImage]:
         try:
@@ -59,7 +68,7 @@ class Catalogue:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise InvalidInput(f"the cache folder {self.cache} cannot be read ({error.strerror}); set EVERFORGE_CACHE to one that can") from error
+            raise InvalidInput(f"the images in {self.images} cannot be read ({error.strerror}); set EVERFORGE_IMAGES to a folder that can") from error
         found = [self._read(folder) for folder in folders if _DIGEST.fullmatch(folder.name)]
         return sorted((image for image in found if image), key=lambda image: (image.recipe, image.created_at))
 

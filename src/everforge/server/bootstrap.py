@@ -13,7 +13,7 @@ from pathlib import Path
 from everforge.engine.base import Limits
 from everforge.engine.gvisor.engine import LINGER_SECONDS, Gvisor
 from everforge.engine.gvisor.supply import find_or_build
-from everforge.folders import cache_folder, data_folder
+from everforge.folders import data_folder
 from everforge.images.build import ensure
 from everforge.images.catalogue import Catalogue, CataloguedImage
 from everforge.machines.service import Machines
@@ -64,7 +64,7 @@ async def open_machines(
         await asyncio.to_thread(folder.check_whole)
         allow_many_descriptors()
         runsc = await asyncio.to_thread(find_or_build, progress)
-        catalogue = Catalogue(cache_folder())
+        catalogue = Catalogue.here()
         entry = await asyncio.to_thread(ensure, settings.image, catalogue, progress) if for_new_machines else None
         if entry is not None:  # by digest: another version of this program may give the name to an image of its own meanwhile
             settings = replace(settings, image=entry.image.digest)

@@ -47,7 +47,7 @@ def test_wrong_usage_is_exit_code_2(words: list[str]) -> None:
     ],
 )
 def test_a_refusal_is_one_sentence_on_stderr_and_exit_code_3(tmp_path: Path, words: list[str], told: str) -> None:
-    done = everforge(*words, EVERFORGE_CACHE=str(tmp_path))
+    done = everforge(*words, EVERFORGE_IMAGES=str(tmp_path))
     assert done.returncode == 3
     assert done.stdout == ""
     assert done.stderr.startswith("everforge: ")
@@ -56,12 +56,12 @@ def test_a_refusal_is_one_sentence_on_stderr_and_exit_code_3(tmp_path: Path, wor
 
 
 def test_an_empty_catalogue_lists_nothing_and_says_what_to_do(tmp_path: Path) -> None:
-    assert "everforge image build" in everforge("image", "list", EVERFORGE_CACHE=str(tmp_path)).stdout
-    assert json.loads(everforge("image", "list", "--json", EVERFORGE_CACHE=str(tmp_path)).stdout) == []
+    assert "everforge image build" in everforge("image", "list", EVERFORGE_IMAGES=str(tmp_path)).stdout
+    assert json.loads(everforge("image", "list", "--json", EVERFORGE_IMAGES=str(tmp_path)).stdout) == []
 
 
 def test_doctor_says_what_is_missing_and_how_to_get_it(tmp_path: Path) -> None:
-    done = everforge("doctor", "--json", EVERFORGE_CACHE=str(tmp_path), EVERFORGE_RUNSC=str(tmp_path / "nothing"))
+    done = everforge("doctor", "--json", EVERFORGE_IMAGES=str(tmp_path), EVERFORGE_RUNSC=str(tmp_path / "nothing"))
     told = json.loads(done.stdout)
     assert done.returncode == 1
     assert told["machines_can_run"] is False
@@ -84,13 +84,13 @@ def test_doctor_says_what_is_wrong_with_a_home_that_cannot_be_used(home: str, wh
         assert variable in rows[name]["fix"]
 
 
-@pytest.mark.parametrize("words", [["image", "build", "minimal"], ["setup"]])
-def test_a_cache_folder_that_is_a_file_is_named(tmp_path: Path, words: list[str]) -> None:
+@pytest.mark.parametrize(("words", "setting"), [(["image", "build", "minimal"], "EVERFORGE_IMAGES"), (["setup"], "EVERFORGE_CACHE")])
+def test_a_folder_that_is_a_file_is_named(tmp_path: Path, words: list[str], setting: str) -> None:
     (tmp_path / "file").touch()
-    done = everforge(*words, EVERFORGE_CACHE=str(tmp_path / "file"), EVERFORGE_RUNSC="")
+    done = everforge(*words, EVERFORGE_RUNSC="", **{setting: str(tmp_path / "file")})
     assert done.returncode == 3
     assert f"{tmp_path / 'file'}" in done.stderr
-    assert "set EVERFORGE_CACHE" in done.stderr
+    assert f"set {setting}" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

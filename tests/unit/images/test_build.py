@@ -21,7 +21,7 @@ class Workshop:
     """Stands in for apt, uv and the image's own programs; counts what is asked of it."""
 
     def __init__(self, folder: Path) -> None:
-        self.catalogue = Catalogue(folder / "cache")
+        self.catalogue = Catalogue(folder / "images", folder / "cache")
         self.recipe = folder / "mine.toml"
         self.recipe.write_text(RECIPE)
         save_lock(load_recipe(str(self.recipe)), Lock(build.host_architecture(), (_deb("1"),), ()))
@@ -48,7 +48,7 @@ class Workshop:
         return build.ensure(str(self.recipe), self.catalogue, self, locked)
 
     def leftovers(self) -> list[str]:
-        return [path.name for path in self.catalogue.cache.rglob(".partial-*")]
+        return [path.name for path in self.catalogue.images.rglob(".partial-*")]
 
     def step(self, text: str) -> None: ...
 
@@ -157,7 +157,7 @@ def test_a_changed_image_is_refused_with_what_to_do(workshop: Workshop) -> None:
     image = workshop.ensure()
     (image.root / "usr/version").write_text("x")
     with pytest.raises(ImageDamaged, match="everforge image delete"):
-        Catalogue(workshop.catalogue.cache).find("mine")
+        Catalogue(workshop.catalogue.images, workshop.catalogue.cache).find("mine")
     with pytest.raises(ImageDamaged, match="/usr/version"):
         workshop.catalogue.scrub(image.digest)
 
@@ -208,10 +208,12 @@ def test_a_folder_without_a_whole_record_is_no_image(workshop: Workshop) -> None
     assert workshop.catalogue.list() == []
 
 
-def test_a_cache_that_cannot_be_written_is_said_so(tmp_path: Path, workshop: Workshop) -> None:
+def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path, workshop: Workshop) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ImageBuildFailed, match="EVERFORGE_CACHE"):
-        build.ensure(str(workshop.recipe), Catalogue(tmp_path / "file" / "cache"), Silent())
+        build.ensure(str(workshop.recipe), Catalogue(tmp_path / "images", tmp_path / "file" / "cache"), Silent())
+    with pytest.raises(ImageBuildFailed, match="EVERFORGE_IMAGES"):
+        build.ensure(str(workshop.recipe), Catalogue(tmp_path / "file" / "images", tmp_path / "cache"), Silent())
 
 
 def test_the_guests_files_import_nothing_but_each_other_and_what_the_image_has() -> None:

@@ -15,13 +15,12 @@ def build(
 
     Example: everforge image build minimal
     """
-    from everforge.folders import cache_folder
     from everforge.images.build import ensure
     from everforge.images.catalogue import Catalogue
 
     from ..progress import shown_progress
 
-    catalogue = Catalogue(cache_folder())
+    catalogue = Catalogue.here()
     with shown_progress() as progress:
         for recipe in recipes or ["default"]:
             image = ensure(recipe, catalogue, progress, locked)

@@ -12,8 +12,7 @@ def delete(image: Annotated[str, typer.Argument(help="Name of a recipe, or a dig
 
     Example: everforge image delete minimal
     """
-    from everforge.folders import cache_folder
     from everforge.images.catalogue import Catalogue
 
-    gone = Catalogue(cache_folder()).delete(image)
+    gone = Catalogue.here().delete(image)
     print(f"deleted {gone.recipe} {gone.digest[:12]}")

@@ -12,7 +12,6 @@ def lock(recipe: Annotated[str, typer.Argument(help="Name of a recipe, or path o
 
     Example: everforge image lock default
     """
-    from everforge.folders import cache_folder
     from everforge.images.build import lock_recipe
     from everforge.images.catalogue import Catalogue
     from everforge.images.recipe import load_recipe
@@ -20,5 +19,5 @@ def lock(recipe: Annotated[str, typer.Argument(help="Name of a recipe, or path o
     from ..progress import shown_progress
 
     with shown_progress() as progress:
-        made = lock_recipe(recipe, Catalogue(cache_folder()), progress)
+        made = lock_recipe(recipe, Catalogue.here(), progress)
     print(f"{load_recipe(recipe).lock_path}: {len(made.debs)} Debian and {len(made.wheels)} Python packages for {made.architecture}")

@@ -12,10 +12,9 @@ def list_images(json: Annotated[bool, typer.Option("--json", help="For programs.
 
     Example: everforge image list
     """
-    from everforge.folders import cache_folder
     from everforge.images.catalogue import Catalogue
 
-    catalogue = Catalogue(cache_folder())
+    catalogue = Catalogue.here()
     images = catalogue.list()
     if json:
         from json import dumps
