@@ -10,7 +10,7 @@ import pytest
 
 from everforge.engine.base import Engine, How, Image, Limits, Sandbox
 from everforge.wire.errors import EverforgeError, SandboxLost, WakeFailed
-from everforge.wire.messages import Hello
+from everforge.wire.messages import Go, Hello, Thawed
 
 from .guest_driver import Driver
 
@@ -74,6 +74,15 @@ class EngineSuite:
         assert await driver.value("x = 20\nprint('hi')\nx + 1") == "21"
         assert driver.lines == ["hi"]
         assert await sandbox.memory_bytes() > 0
+        await sandbox.destroy()
+        await ground.leaves_nothing()
+
+    async def test_an_older_guest_lets_pass_what_only_a_younger_server_says(self, ground: Ground) -> None:
+        sandbox, driver = await started(ground)
+        await driver.say(60, b'{"not":"invented yet"}')
+        await driver.say(Go.kind, b'{"time_ns":1700000000000000000,"entropy":null,"not":"invented yet"}')
+        await driver.expect(Thawed)
+        assert await driver.value("1 + 1") == "2"
         await sandbox.destroy()
         await ground.leaves_nothing()
 

@@ -86,7 +86,11 @@ class Driver:
                 self._waiting.append(decode_from_guest(message.kind, message.body))
 
     async def _send(self, message: GuestMessage) -> None:
-        records = frames.split(message.kind, encode(message), self._sent + 1, frames.RECORD_BYTES_MAX)
+        await self.say(message.kind, encode(message))
+
+    async def say(self, kind: int, body: bytes) -> None:
+        """Also what is in no table yet."""
+        records = frames.split(kind, body, self._sent + 1, frames.RECORD_BYTES_MAX)
         for record in records:
             await self._link.send(frames.encode_record(record))
         self._sent = records[-1].number

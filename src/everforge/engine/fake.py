@@ -182,8 +182,8 @@ class FakeSandbox:
     def feed(self, data: bytes) -> None:
         for record in self._decoder.feed(data):
             message = self.guest.inbox.add(record)
-            if message is not None:
-                self._hear(decode_from_keeper(message.kind, message.body))
+            if message is not None and (spoken := decode_from_keeper(message.kind, message.body)) is not None:
+                self._hear(spoken)
 
     async def read(self) -> bytes:
         while not self._pipe:

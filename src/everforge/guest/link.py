@@ -86,7 +86,7 @@ class GuestLink:
                 self._attach(spoken)
             elif isinstance(spoken, Ack):
                 self._acknowledge(spoken.upto)
-            else:
+            elif spoken is not None:
                 yield spoken  # obeyed before anything behind it is looked at: a hello must know of it
 
     def _acknowledge(self, upto: int) -> None:

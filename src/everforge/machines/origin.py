@@ -5,7 +5,7 @@ from __future__ import annotations
 from everforge.engine.base import Engine
 from everforge.store.base import MachineRecord, Manifest, PointRecord
 from everforge.wire.errors import SnapshotDamaged, SnapshotForeign
-from everforge.wire.messages import PROTOCOL, Hello
+from everforge.wire.messages import PROTOCOL, PROTOCOL_OLDEST, Hello
 
 from .templates import WARM_MEMORY_MB
 
@@ -41,8 +41,9 @@ def _may_be_of(manifest: Manifest, point: PointRecord, record: MachineRecord) ->
 
 
 def check_hello(hello: Hello, manifest: Manifest) -> None:
-    if hello.protocol != PROTOCOL:
-        raise SnapshotForeign(f"the guest in snapshot {manifest.snapshot} speaks protocol {hello.protocol}, this server {PROTOCOL}")
+    if not PROTOCOL_OLDEST <= hello.protocol <= PROTOCOL:
+        here = f"{PROTOCOL_OLDEST} to {PROTOCOL}"
+        raise SnapshotForeign(f"the guest in snapshot {manifest.snapshot} speaks protocol {hello.protocol}, this server {here}")
     said = (hello.epoch, hello.sent, hello.received, hello.frozen)
     if said != (manifest.epoch, manifest.sent, manifest.received, True):
         raise SnapshotDamaged(f"the guest in snapshot {manifest.snapshot} says (epoch, sent, received, frozen) {said}, the manifest otherwise")

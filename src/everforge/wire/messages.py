@@ -14,7 +14,10 @@ from .errors import ProtocolError
 from .frames import MESSAGE_BYTES_MAX
 from .shapes import INTEGER_MAX, Range, field_checks
 
-PROTOCOL = 1  # raised when a guest in an old snapshot could no longer be understood
+# Guests live in snapshots for as long as their machines, so a server talks with older ones than its own. A new field or kind needs no new number
+# where an older guest may leave it out; a server that counts on it looks at the number in the guest's hello.
+PROTOCOL = 1
+PROTOCOL_OLDEST = 1  # that this server still understands
 
 COUNT_MAX = 2**53  # every JSON reader holds it exactly, and what is added to it still fits in a SQL integer
 Count = Annotated[int, Range(0, COUNT_MAX)]  # of records, instructions, bytes, milliseconds
@@ -200,17 +203,19 @@ def encode(message: GuestMessage) -> bytes:
 
 
 def decode_from_guest(kind: int, body: bytes) -> GuestMessage:
-    return _decode(FROM_GUEST, kind, body)
-
-
-def decode_from_keeper(kind: int, body: bytes) -> GuestMessage:
-    return _decode(FROM_KEEPER, kind, body)
-
-
-def _decode(table: dict[int, type[GuestMessage]], kind: int, body: bytes) -> GuestMessage:
-    cls = table.get(kind)
+    cls = FROM_GUEST.get(kind)
     if cls is None:
         raise ProtocolError(f"there is no message of kind {kind}")
+    return _decode(cls, body, exact=True)
+
+
+def decode_from_keeper(kind: int, body: bytes) -> GuestMessage | None:
+    """For a guest whose keeper may be years younger: fields that it does not know are left out, and kinds that it does not know are None."""
+    cls = FROM_KEEPER.get(kind)
+    return None if cls is None else _decode(cls, body, exact=False)
+
+
+def _decode(cls: type[GuestMessage], body: bytes, *, exact: bool) -> GuestMessage:
     if len(body) > cls.body_bytes_max:
         raise ProtocolError(f"a {cls.__name__} message of {len(body)} bytes is over the limit of {cls.body_bytes_max}")
     try:
@@ -220,6 +225,8 @@ def _decode(table: dict[int, type[GuestMessage]], kind: int, body: bytes) -> Gue
     if not isinstance(found, dict):
         raise ProtocolError(f"the body of a {cls.__name__} message is not an object")
     values, checks = cast(dict[str, Any], found), field_checks(cls)
+    if not exact:
+        values = {name: value for name, value in values.items() if name in checks}
     for name, value in values.items():
         check = checks.get(name)
         if check is None:
