@@ -138,7 +138,9 @@ class Housing:
         return self._snapshots.hold(snapshot)
 
     async def check(self, snapshot: SnapshotId) -> None:
-        """Everything that can be known of a snapshot without restoring it. Raises SnapshotNotFound, SnapshotDamaged, SnapshotForeign."""
+        """Everything that can be known of a snapshot and its image without restoring it. Raises SnapshotNotFound, SnapshotDamaged, SnapshotForeign,
+        ImageNotFound, ImageDamaged."""
+        await self._images.find(self.dossier.record.image)
         manifest, folder, _ = await self._open(snapshot)
         await self._snapshots.verify_large(manifest, folder)
 

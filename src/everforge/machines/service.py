@@ -29,6 +29,7 @@ from .lifecycle import Residence, Turn, state
 from .points import Target
 from .requests import NewMachine
 from .residency import Residency
+from .scrub import ImageScrub
 from .settings import MachineSettings, check
 from .steps import Steps
 from .tape import TapeReaders
@@ -76,6 +77,7 @@ class Machines:
         self.settings = settings
         self.templates = Templates(engine, snapshots)
         self.archive = Archive(store, snapshots, self.templates)
+        self.image_scrub = ImageScrub(store, self.images, settings)
         self.readers = TapeReaders(store, settings.tape_recent_events)
         self.steps = steps or Steps()
         self.keepers = Keepers()
@@ -91,6 +93,7 @@ class Machines:
     async def start(self) -> None:
         """Take over what still lives, put right what a crash left half done."""
         await recover.recover(self)
+        self.image_scrub.begin()
 
     async def stop(self, *, hibernate: bool = True) -> None:
         """Orderly: hibernate everything; or leave the machines to the warden for the next server."""
@@ -111,7 +114,7 @@ class Machines:
             await asyncio.wait(self._tasks)
         keepers = self.keepers.all()
         await asyncio.gather(*(k.stop() for k in keepers))
-        await self.archive.close()
+        await asyncio.gather(self.archive.close(), self.image_scrub.close())
         for keeper in keepers:
             keeper.give_up(Uncertain("the server is stopping; what was accepted is on the tape", position=None))
 

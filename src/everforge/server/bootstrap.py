@@ -16,6 +16,7 @@ from everforge.engine.gvisor.supply import find_or_build
 from everforge.folders import cache_folder, data_folder
 from everforge.images.build import ensure
 from everforge.images.catalogue import Catalogue, CataloguedImage
+from everforge.images.scrub import WatchedImages
 from everforge.machines.service import Machines
 from everforge.machines.settings import MachineSettings
 from everforge.machines.steps import Steps
@@ -75,7 +76,13 @@ async def open_machines(
         snapshots = SnapshotFolder(folder.snapshots)
         undo.push_async_callback(snapshots.close)
         machines = Machines(
-            engine=engine, store=store, snapshots=snapshots, images=catalogue, settings=settings, host_memory_mb=host_memory_mb(), steps=steps
+            engine=engine,
+            store=store,
+            snapshots=snapshots,
+            images=WatchedImages(catalogue),
+            settings=settings,
+            host_memory_mb=host_memory_mb(),
+            steps=steps,
         )
         if entry is not None:
             machines.templates.expect(entry.image.digest, settings.disk_mb)
