@@ -31,14 +31,30 @@ class DataFolder:
         """Names the caretaker that waits for the next server; gone when one has come."""
         return self.path / "caretaker"
 
+    @property
+    def caretaker_log(self) -> Path:
+        return self.path / "caretaker.log"
+
+    def expect_caretaker(self, token: str) -> None:
+        """From now on this caretaker is wanted. A link, which needs no room: the disk may be full, and just then a caretaker is needed."""
+        self.caretaker.unlink(missing_ok=True)
+        self.caretaker.symlink_to(token)
+
     def awaits(self, token: str) -> bool:
         try:
-            return self.caretaker.read_text() == token
+            return str(self.caretaker.readlink()) == token
         except OSError:
             return False
 
-    def lock(self) -> None:
-        """Held until `unlock` or the end of the process, however that comes. Raises DataFolderBusy, InvalidInput."""
+    @property
+    def has_caretaker(self) -> bool:
+        return self.caretaker.is_symlink()
+
+    def lock(self, caretaker_token: str = "") -> None:
+        """Held until `unlock` or the end of the process, however that comes. Raises DataFolderBusy, InvalidInput.
+
+        It may be the caretaker who takes it, and says its token; anyone else makes it superfluous.
+        """
         if bad := sorted(set(UNUSABLE) & set(str(self.path))):
             raise InvalidInput(f"{self.path} cannot be a data folder: runsc cannot take {' '.join(bad)} in a path; give another one")
         try:
@@ -54,7 +70,8 @@ class DataFolder:
             raise DataFolderBusy(f"another server is using {self.path}; stop it first, or give this one another data folder") from None
         self._lock = lock
         try:
-            self.caretaker.unlink(missing_ok=True)
+            if not self.awaits(caretaker_token):
+                self.caretaker.unlink(missing_ok=True)
         except OSError as e:
             self.unlock()
             raise InvalidInput(f"{self.caretaker} is not a file of ours: {e.strerror}; remove it") from e

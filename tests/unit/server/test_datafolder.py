@@ -27,9 +27,12 @@ def test_a_path_that_runsc_cannot_take_is_refused(tmp_path: Path, name: str) -> 
 
 def test_a_server_that_comes_takes_the_caretakers_token_away(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
-    folder.caretaker.write_text("token")
+    folder.expect_caretaker("token")
     assert folder.awaits("token")
     assert not folder.awaits("another")
+    folder.lock("token")
+    assert folder.awaits("token"), "it was the caretaker itself"
+    folder.unlock()
     folder.lock()
     assert not folder.awaits("token")
     folder.unlock()
