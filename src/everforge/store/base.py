@@ -238,6 +238,10 @@ class Snapshots(Protocol):
         """While it is held, it is not packed."""
         ...
 
+    async def present(self, ids: Sequence[SnapshotId]) -> Sequence[SnapshotId]:
+        """Those of them that are there, sound or not."""
+        ...
+
     async def unpacked(self, ids: Sequence[SnapshotId]) -> Sequence[SnapshotId]:
         """Those of them that take more room than they must."""
         ...
