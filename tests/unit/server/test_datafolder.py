@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,31 @@ def test_something_else_in_the_caretakers_place_is_a_clear_error(tmp_path: Path)
         folder.lock()
     folder.caretaker.rmdir()
     folder.lock()  # nothing was left locked
+    folder.unlock()
+
+
+def put(place: Path, kind: str) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.mkdir() if kind == "folder" else place.touch()
+
+
+@pytest.mark.parametrize(("name", "kind"), [(".", "file"), ("snapshots", "file"), ("lock", "folder")])
+def test_something_else_in_the_place_of_what_a_server_needs_is_named(tmp_path: Path, name: str, kind: str) -> None:
+    folder = DataFolder(tmp_path / "data")
+    put(folder.path / name, kind)
+    with pytest.raises(InvalidInput, match=re.escape(str(folder.path / name))) as refusal:
+        folder.lock()
+    assert "give another" in refusal.value.message
+    assert "Errno" not in refusal.value.message
+
+
+@pytest.mark.parametrize("name", ["everforge.db", "everforge.db-wal", "everforge.db-shm"])
+def test_a_folder_in_the_place_of_the_database_is_named(tmp_path: Path, name: str) -> None:
+    folder = DataFolder(tmp_path)
+    folder.lock()
+    put(tmp_path / name, "folder")
+    with pytest.raises(StoreDamaged, match=f"{tmp_path / name} is not a file.*move it away"):
+        folder.check_whole()
     folder.unlock()
 
 
