@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import re
 from pathlib import Path
 
@@ -62,6 +64,15 @@ def test_something_else_in_the_place_of_what_a_server_needs_is_named(tmp_path: P
         folder.lock()
     assert "give another" in refusal.value.message
     assert "Errno" not in refusal.value.message
+
+
+def test_a_data_folder_that_cannot_be_written_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, *_: object) -> int:
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(InvalidInput, match=rf"{tmp_path} cannot be a data folder \({tmp_path}/lock: read-only file system\); give another one"):
+        DataFolder(tmp_path).lock()
 
 
 @pytest.mark.parametrize("name", ["everforge.db", "everforge.db-wal", "everforge.db-shm"])
