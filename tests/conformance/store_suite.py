@@ -433,6 +433,16 @@ class StoreSuite:
         with pytest.raises(InvalidInput):
             await store.commit(Change(machine=record.id, add_points=[point(machine(), 0)]))
 
+    async def test_images_are_in_use_by_the_undeleted(self, store: Store) -> None:
+        assert await store.images_in_use() == frozenset()
+        one, two, three = machine("one", image="a" * 64), machine("two", image="b" * 64), machine("three", image="a" * 64)
+        for record in (one, two, three):
+            await store.create(record)
+        assert await store.images_in_use() == {"a" * 64, "b" * 64}
+        await store.commit(Change(machine=two.id, set={"deleted_at": 1.0}))
+        await store.commit(Change(machine=three.id, set={"deleted_at": 1.0}))
+        assert await store.images_in_use() == {"a" * 64}
+
     async def test_snapshots_are_referenced_by_heads_and_points_of_the_undeleted(self, store: Store) -> None:
         shared, head = new_snapshot_id(), new_snapshot_id()
         one, two = machine("one", head=head), machine("two")

@@ -16,9 +16,10 @@ import pytest
 
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
+from everforge.server.bootstrap import close_machines, open_machines
 from everforge.wire.errors import DiskFull, SaveFailed
 from everforge.wire.events import Accepted, Ended, Moved, Output
-from kit.real import TESTED, real_machines, until_gone
+from kit.real import LINGER_SECONDS, TESTED, give_template, real_machines, sandboxes_of, until_gone
 
 pytestmark = [pytest.mark.gvisor, pytest.mark.root]
 
@@ -114,3 +115,28 @@ async def some_lines(machines: Machines, name: str, instruction: int) -> None:
     async for event in machines.read(name, follow=True):
         if isinstance(event, Output) and event.instruction == instruction:
             return
+
+
+async def test_a_server_that_stops_on_a_full_disk_leaves_a_caretaker_who_hibernates_its_machines_when_there_is_room(small_disk: Path) -> None:
+    settings = replace(TESTED, save_retry_seconds=0.5)
+    give_template(small_disk)
+    machines, folder = await open_machines(small_disk, settings, warden_linger_seconds=LINGER_SECONDS)
+    name = (await machines.create(NewMachine())).record.name
+    await machines.run(name, "x = bytearray(30 << 20); x[7] = 7")
+    ballast = fill(small_disk, LEFT_MB)
+    await close_machines(machines, folder)
+    assert is_awake(small_disk), "its memory was lost"
+    async with asyncio.timeout(60):
+        while folder.caretaker_log.read_text().count("could not be hibernated") < 2:  # it does not give up
+            await asyncio.sleep(0.1)
+    assert is_awake(small_disk)
+    ballast.unlink()
+    await until_gone(small_disk, seconds=60)
+    async with real_machines(small_disk) as machines:
+        assert (await machines.get(name)).state == "asleep"
+        assert (await machines.run(name, "x[7]")).value == "7"
+    await until_gone(small_disk)
+
+
+def is_awake(data: Path) -> bool:
+    return any("runsc" in command for command in sandboxes_of(data).values())

@@ -19,7 +19,8 @@ from kit.serverprocess import ServerProcess
 pytestmark = pytest.mark.gvisor
 
 LINES = 100
-LONG, KILLS = 600, 3  # so long that it outlasts them
+KILLS = 3
+ENDLESS = "import itertools, time\nfor i in itertools.count():\n    print('line', i)\n    time.sleep(0.02)"
 
 
 def printer(lines: int) -> str:
@@ -34,9 +35,9 @@ def ends(tape: list[dict[str, Any]], instruction: int) -> list[dict[str, Any]]:
     return [e for e in tape if e["kind"] == "ended" and e["instruction"] == instruction]
 
 
-async def printing(server: ServerProcess, name: str, count: int = LINES) -> int:
+async def printing(server: ServerProcess, name: str, code: str = printer(LINES)) -> int:
     """Starts the printer and returns when some of its lines are on the tape."""
-    number, _ = await server.call("exec", name=name, code=printer(count), timeout_seconds=120)
+    number, _ = await server.call("exec", name=name, code=code, timeout_seconds=600)
     await more_lines(server, name, number)
     return number
 
@@ -50,13 +51,13 @@ async def more_lines(server: ServerProcess, name: str, number: int, more: int = 
             await asyncio.sleep(0.01)
 
 
-def check_every_line_once(tape: list[dict[str, Any]], number: int, count: int = LINES) -> None:
+def check_every_line_once(tape: list[dict[str, Any]], number: int, count: int = LINES, how: tuple[str, str | None] = ("value", "'done'")) -> None:
     """And its one end, after them; numbered without a gap."""
     assert lines(tape, number) == [f"line {i}" for i in range(count)]
     outputs = [e for e in tape if e["kind"] == "output" and e["instruction"] == number]
     assert [n for e in outputs for n in range(e["first_seq"], e["first_seq"] + len(e["lines"]))] == list(range(count))
     (end,) = ends(tape, number)
-    assert (end["end"], end["value"]) == ("value", "'done'")
+    assert (end["end"], end["value"]) == how
     assert end["position"] > outputs[-1]["position"]
     positions = [e["position"] for e in tape]
     assert positions == sorted(set(positions))
@@ -85,13 +86,15 @@ async def test_a_killed_server_loses_no_line_and_no_result(data: Path) -> None:
 async def test_a_server_killed_again_and_again_loses_nothing(data: Path) -> None:
     server = await ServerProcess(data).start()
     name = (await server.call("create"))["record"]["name"]
-    number = await printing(server, name, LONG)
+    number = await printing(server, name, ENDLESS)
     for _ in range(KILLS):
         await server.kill()
         server = await ServerProcess(data).start()
         await more_lines(server, name, number)
+    await server.call("interrupt", name=name)
     await server.call("result", name=name, instruction=number)
-    check_every_line_once(await server.call("tape", name=name), number, LONG)
+    tape = await server.call("tape", name=name)
+    check_every_line_once(tape, number, len(lines(tape, number)), ("interrupted", None))
     await finish(server, name)
 
 

@@ -21,6 +21,7 @@ from everforge.machines.steps import Steps
 from everforge.store.base import MachineQuery, Snapshots, Store
 from everforge.store.memory import MemoryStore
 from everforge.store.snapshots import PACKED_BYTES, SnapshotFolder
+from everforge.wire.errors import ImageDamaged
 
 from .folders import strangers
 
@@ -56,8 +57,23 @@ class FakeImage:
 
 
 class FakeImages:
+    """One image. What is wrong with it shows once it is scrubbed."""
+
+    def __init__(self) -> None:
+        self.wrong = ""
+        self.found = ""
+        self.scrubbed: asyncio.Queue[str] = asyncio.Queue()
+
     def find(self, name_or_digest: str) -> FakeImage:
+        if self.found:
+            raise ImageDamaged(self.found)
         return FakeImage()
+
+    async def scrub(self, digest: str) -> None:
+        self.found = self.wrong
+        self.scrubbed.put_nowait(digest)
+        if self.found:
+            raise ImageDamaged(self.found)
 
 
 class Life:
@@ -111,6 +127,7 @@ class House:
     def __init__(self, settings: MachineSettings = QUICK, store: Store | None = None, *, packed_bytes: int = PACKED_BYTES) -> None:
         self.settings = settings
         self.host = FakeHost()
+        self.images = FakeImages()
         self.folder = Path(tempfile.mkdtemp(prefix="everforge-house-", dir=IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None))
         self.store: Store = store or MemoryStore()
         self._packed_bytes = packed_bytes  # what the fake engine saves is small: as a rule nothing of it is packed
@@ -124,7 +141,7 @@ class House:
             engine=cast(Engine, Mortal(FakeEngine(self.host), life)),
             store=cast(Store, Mortal(self.store, life)),
             snapshots=cast(Snapshots, Mortal(self.snapshots, life)),
-            images=FakeImages(),
+            images=self.images,
             settings=self.settings,
             host_memory_mb=64_000,
             steps=Steps(life.listen),
@@ -151,7 +168,7 @@ class House:
         for keeper in self._keepers:
             await _bury(keeper)
         self._keepers.clear()
-        await self.machines.archive.close()
+        await asyncio.gather(self.machines.archive.close(), self.machines.image_scrub.close())
         await self.snapshots.close()  # its threads may still be writing
 
     async def restart(self) -> Machines:

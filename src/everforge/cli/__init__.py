@@ -5,11 +5,19 @@ from __future__ import annotations
 import signal
 import sys
 
+from .answers import answers
+
 EXIT_REFUSED = 3
 
 
 def main() -> None:
-    """Exit codes: 0 done, 1 a no as the answer, 2 wrong usage, 3 refused or failed with a sentence on stderr, 130 interrupted."""
+    """Exit codes: 0 done, 1 a no as the answer or one that could not be written, 2 wrong usage, 3 refused or failed with a sentence on stderr,
+    130 interrupted, 141 whoever read the answer has gone."""
+    with answers():
+        _run()
+
+
+def _run() -> None:
     if sys.argv[1:] == ["--version"]:
         from everforge import __version__
 

@@ -18,13 +18,14 @@ from everforge.images.catalogue import Catalogue
 from everforge.progress import Progress
 from everforge.wire.errors import EverforgeError, ImageNotFound
 
+from .cgroups import CONTROLLERS, try_cgroups
+
 Status = Literal["ok", "warn", "fail"]
 
 PYTHON_AT_LEAST = (3, 11)
 KERNEL_AT_LEAST = (5, 4)  # older ones lack pidfd_open and what gVisor's systrap platform is quick with
 MEMORY_MB_FAIL, MEMORY_MB_WARN = 256, 1024  # one awake machine with numpy and pandas takes about 115
 DISK_MB_FAIL, DISK_MB_WARN = 500, 5000  # the images take 1 GB, each sleeping machine some 80 MB and more
-CONTROLLERS = ("memory", "pids", "cpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,32 +88,21 @@ def _runsc() -> Row:
 
 
 def _cgroups() -> Row:
-    version, writable = cgroup_controllers()
-    missing = [name for name in CONTROLLERS if name not in writable]
-    if not missing:
-        return Row("cgroups", "ok", f"Version {version}; limits of memory, processes and processor time are enforced by the kernel.")
-    lacking = ", ".join(missing)
+    trial = try_cgroups()
+    if not trial.problems and not trial.untried:
+        return Row("cgroups", "ok", f"Version {trial.version}: a group was made, limited in memory, processes and processor time, and removed.")
+    if not trial.problems:
+        sentence = (
+            f"Version {trial.version}: this user may make groups and divide {', '.join(CONTROLLERS)} among them; the limits show when a server runs."
+        )
+        return Row("cgroups", "ok", sentence)
+    version = f"Version {trial.version}" if trial.version else "There are none"
+    lacking = ", ".join(f"{name} ({why})" for name, why in trial.problems.items())
     if os.geteuid() == 0:
-        sentence = f"Version {version}, but these cannot be used: {lacking}; machines are limited by watching them."
+        sentence = f"{version}; these cannot be used: {lacking}; machines are limited by watching them."
         return Row("cgroups", "warn", sentence, "Mount the cgroup file system writable, with these controllers enabled.")
-    sentence = f"Version {version}, without leave to use: {lacking}; machines are limited by process limits and by watching their memory."
+    sentence = f"{version}; this user cannot use: {lacking}; machines are limited by process limits and by watching their memory."
     return Row("cgroups", "warn", sentence, "Have systemd delegate cgroups to this user (`Delegate=yes`), or run as root.")
-
-
-def cgroup_controllers(mount: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> tuple[str, set[str]]:
-    """The version of the hierarchy, and the controllers in which this process may make groups."""
-    if (mount / "cgroup.controllers").exists():
-        if os.geteuid() == 0:
-            place = mount
-        else:
-            line = next((line for line in own.read_text().splitlines() if line.startswith("0::")), "0::/")
-            place = mount / line[3:].lstrip("/")
-        if not os.access(place, os.W_OK) or not (place / "cgroup.controllers").exists():
-            return "2", set()
-        return "2", set((place / "cgroup.controllers").read_text().split())
-    if not mount.is_dir():
-        return "none", set()
-    return "1", {name for name in CONTROLLERS if (mount / name).is_dir() and os.access(mount / name, os.W_OK)}
 
 
 def _memory() -> Row:

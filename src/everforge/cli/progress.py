@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from everforge.progress import Progress, Silent
@@ -72,12 +72,17 @@ class _Passing(_Terminal):
 
 class _Lines:
     def step(self, text: str) -> None:
-        print(f"  {text}", file=sys.stderr, flush=True)
+        self._tell(text)
 
     def count(self, done: int, total: int) -> None: ...
 
     def warn(self, text: str) -> None:
-        print(f"  warning: {text}", file=sys.stderr, flush=True)
+        self._tell(f"warning: {text}")
+
+    @staticmethod
+    def _tell(text: str) -> None:
+        with suppress(OSError):  # the work goes on, whoever listens
+            print(f"  {text}", file=sys.stderr, flush=True)
 
 
 def _plain(text: str) -> str:

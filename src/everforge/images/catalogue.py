@@ -18,6 +18,8 @@ from .listing import Tally, differences, tally
 
 _DIGEST = re.compile(r"[0-9a-f]{8,64}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_NOTE = "damaged"  # beside the image's root: what was found, as a sentence
+_NOTE_BYTES_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ class Catalogue:
 
     def check(self, image: CataloguedImage) -> None:
         """Count, sizes and times of all files, once for each image: a changed image would bring up machines that are not what was saved."""
+        if told := _noted_damage(image):
+            raise ImageDamaged(told, digest=image.digest)
         if image.digest in self._checked:
             return
         try:
@@ -107,17 +111,25 @@ class Catalogue:
         if told:
             raise _damaged(image, f"it differs from its listing in {told}")
 
+    def note_damage(self, image: CataloguedImage, told: str) -> None:
+        """What scrubbing found, or nothing: until it is mended or deleted, everybody refuses it. Raises OSError."""
+        if told:
+            (image.folder / _NOTE).write_text(told, encoding="utf-8")
+        else:
+            (image.folder / _NOTE).unlink(missing_ok=True)
+
     def delete(self, name_or_digest: str) -> CataloguedImage:
-        """One image, and the base below it when no other image stands on it."""
+        """One image, and the base below it when no other image stands on it, or when it shares the damage: images have its files by hard links."""
         image = self._by_name(name_or_digest) or self._by_digest(name_or_digest)
         if image is None:
             raise ImageNotFound(f"there is no image {name_or_digest!r}; `everforge image list` shows what there is")
+        damaged = bool(_noted_damage(image))
         if self.present(image.recipe) == image.digest:
             (self.images / "names" / image.recipe).unlink(missing_ok=True)
         # The record goes first: a folder without one is no image, whatever else is still in it.
         (image.folder / "image.json").unlink(missing_ok=True)
         remove_tree(image.folder)
-        if all(other.base != image.base for other in self.list()):
+        if damaged or all(other.base != image.base for other in self.list()):
             (self.bases / image.base / "base.json").unlink(missing_ok=True)
             remove_tree(self.bases / image.base)
         self._checked.discard(image.digest)
@@ -165,6 +177,16 @@ class Catalogue:
             return CataloguedImage(**told, folder=folder, warm=warm)
         except (OSError, ValueError, KeyError, TypeError):
             return None
+
+
+def _noted_damage(image: CataloguedImage) -> str:
+    try:
+        with open(image.folder / _NOTE, encoding="utf-8", errors="replace") as note:
+            return note.read(_NOTE_BYTES_MAX)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return f"the image {image.digest[:12]} may be damaged: {image.folder / _NOTE} cannot be read ({error.strerror})"
 
 
 def remove_tree(folder: Path) -> None:

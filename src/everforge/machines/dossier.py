@@ -37,6 +37,8 @@ class Dossier:
         self.record = record
         self.store = store
         self.steps = steps
+        self.waits_for_room = asyncio.Event()  # something that has happened cannot be written: the disk is full
+        self._waiting = 0
         self._readers = readers
         self._end = START  # of the tape, as far as it was written and published here
         self._publications: deque[_Publication] = deque()
@@ -96,14 +98,33 @@ class Dossier:
         return self._end if self._end != START else await self.store.end_position(self.record.id)
 
     async def _commit(self, change: Change, patient: bool) -> Sequence[Event]:
-        while True:
-            try:
-                return await self.store.commit(change)
-            except DiskFull as e:
-                if not patient:
-                    raise
-                log.warning("machine %s waits for room on the disk: %s", self.record.name, e.message)
+        try:
+            return await self.store.commit(change)
+        except DiskFull as e:
+            if not patient:
+                raise
+            return await self._commit_when_there_is_room(change, e)
+
+    async def _commit_when_there_is_room(self, change: Change, error: DiskFull) -> Sequence[Event]:
+        """Said when it begins and when it is over, however long it takes and however many writes wait."""
+        if not self._waiting:
+            log.warning("machine %s waits for room on the disk: %s", self.record.name, error.message)
+        self._waiting += 1
+        self.waits_for_room.set()
+        try:
+            while True:
                 await asyncio.sleep(FULL_DISK_PAUSE_SECONDS)
+                try:
+                    written = await self.store.commit(change)
+                except DiskFull:
+                    continue
+                if self._waiting == 1:
+                    log.warning("machine %s found room on the disk, and goes on", self.record.name)
+                return written
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self.waits_for_room.clear()
 
 
 _FIELDS = tuple(f.name for f in fields(MachineRecord))

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -138,9 +138,17 @@ class Housing:
         return self._snapshots.hold(snapshot)
 
     async def check(self, snapshot: SnapshotId) -> None:
-        """Everything that can be known of a snapshot without restoring it. Raises SnapshotNotFound, SnapshotDamaged, SnapshotForeign."""
+        """Everything that can be known of a snapshot and its image without restoring it. Raises SnapshotNotFound, SnapshotDamaged, SnapshotForeign,
+        ImageNotFound, ImageDamaged."""
+        await self._images.find(self.dossier.record.image)
         manifest, folder, _ = await self._open(snapshot)
         await self._snapshots.verify_large(manifest, folder)
+
+    async def points_there(self) -> Sequence[PointRecord]:
+        """The points that can be offered: their snapshots are on the disk, whether sound or not."""
+        points = await self.dossier.store.points(self.dossier.record.id)
+        there = frozenset(await self._snapshots.present([p.snapshot for p in points]))
+        return [p for p in points if p.snapshot in there]
 
     async def _open(self, snapshot: SnapshotId) -> tuple[Manifest, Path, PointRecord]:
         with self.dossier.steps.step("open snapshot"):

@@ -204,7 +204,10 @@ class Keeper:
             await self.residency.housing.incarnation.close()
 
     async def settle(self) -> None:
-        """For an orderly stop: give what runs a little time, then hibernate. What waits is on the tape and runs after the next start."""
+        """For an orderly stop: give what runs a little time, then hibernate. What waits is on the tape and runs after the next start.
+
+        One that cannot be saved stays awake.
+        """
         with self.pinned():
             await self._settle()
 
@@ -214,8 +217,17 @@ class Keeper:
             await asyncio.wait([end], timeout=self._settings.stop_grace_seconds)
             self.interrupt(pending=False)
             await asyncio.wait([end], timeout=self._settings.interrupt_grace_seconds + self._settings.kill_grace_seconds)
-        with contextlib.suppress(EverforgeError):
-            await self.operate("stop", self.residency.hibernate)
+        sleep = asyncio.ensure_future(self.operate("stop", self.residency.hibernate))
+        full = asyncio.ensure_future(self.dossier.waits_for_room.wait())  # for who knows how long
+        try:
+            await asyncio.wait([sleep, full], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleep.cancel()
+            full.cancel()
+            ended, _ = await asyncio.gather(sleep, full, return_exceptions=True)
+        if self.residency.housing.incarnation is not None:
+            why = ended.message if isinstance(ended, EverforgeError) else "the disk is full"
+            log.error("machine %s could not be hibernated, and is left awake for the next server: %s", self.dossier.record.name, why)
 
     # --- the loop ------------------------------------------------------------------------------------------------------------------------
 

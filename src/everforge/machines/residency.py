@@ -56,7 +56,7 @@ class Residency:
     async def check_accepting(self) -> None:
         record = self.dossier.record
         if self.now is Residence.BROKEN:
-            points = [p.snapshot for p in await self.dossier.store.points(record.id)]
+            points = [p.snapshot for p in await self.housing.points_there()]
             raise MachineBroken(f"machine {record.name} is broken: {record.error}. Roll it back to a point, or reset it", points=points)
         if self.now not in ACCEPTING:
             raise MachineNotFound(f"machine {record.name} is deleted")
@@ -245,7 +245,7 @@ class Residency:
     async def break_down(self, arrow: Arrow, error: EverforgeError, events: Sequence[Event] = ()) -> None:
         """Into `broken`: running and waiting instructions end as lost, and the kept points are offered."""
         record = self.dossier.record
-        points = await self.dossier.store.points(record.id)
+        points = await self.housing.points_there()
         message = f"{error.message}. Points kept: {offer(points, record.head if arrow is Arrow.SNAPSHOT_BAD else None)}"
         self._agenda.clear(MachineBroken(f"the machine broke first: {message}"))
         ends = [Ended(instruction=n, end="lost", error=f"lost: {message}") for n in self._agenda.unended]

@@ -12,7 +12,7 @@ from typing import Any
 from everforge.engine.base import Engine
 from everforge.store.base import Durability, History, MachineQuery, MachineRecord, PointRecord, Snapshots, Store
 from everforge.store.threads import to_its_end
-from everforge.wire.errors import InvalidInput, MachineNotFound, NameTaken, Refused, Uncertain
+from everforge.wire.errors import DiskFull, InvalidInput, MachineNotFound, NameTaken, Refused, Uncertain
 from everforge.wire.events import START, Ended, Event, Position
 from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId, machine_name, new_machine_name
 
@@ -29,6 +29,7 @@ from .lifecycle import Residence, Turn, state
 from .points import Target
 from .requests import NewMachine
 from .residency import Residency
+from .scrub import ImageScrub
 from .settings import MachineSettings, check
 from .steps import Steps
 from .tape import TapeReaders
@@ -76,6 +77,7 @@ class Machines:
         self.settings = settings
         self.templates = Templates(engine, snapshots)
         self.archive = Archive(store, snapshots, self.templates)
+        self.image_scrub = ImageScrub(store, self.images, settings)
         self.readers = TapeReaders(store, settings.tape_recent_events)
         self.steps = steps or Steps()
         self.keepers = Keepers()
@@ -91,16 +93,26 @@ class Machines:
     async def start(self) -> None:
         """Take over what still lives, put right what a crash left half done."""
         await recover.recover(self)
+        self.image_scrub.begin()
 
-    async def stop(self, *, hibernate: bool = True) -> None:
-        """Orderly: hibernate everything; or leave the machines to the warden for the next server."""
+    async def stop(self, *, hibernate: bool = True) -> Sequence[MachineName]:
+        """Orderly: hibernate everything; or leave the machines to the warden for the next server. Returns those that are awake still."""
         self._stopping = True
         if hibernate:
             await asyncio.gather(*(k.settle() for k in self.keepers.all()))
+        left = [k.dossier.record.name for k in self.keepers.all() if k.residency.housing.incarnation is not None]
         try:
             await self.let_go()
         finally:
-            await asyncio.gather(self.engine.close(), self.snapshots.close(), self.store.close())
+            await self._close()
+        return left
+
+    async def _close(self) -> None:
+        for error in await asyncio.gather(self.engine.close(), self.snapshots.close(), self.store.close(), return_exceptions=True):
+            if isinstance(error, DiskFull):
+                log.error("the orderly end of the server could not be recorded; nothing else is lost: %s", error.message)
+            elif error is not None:
+                raise error
 
     async def let_go(self) -> None:
         """Stop every keeper where it is; the machines stay as they are."""
@@ -111,7 +123,7 @@ class Machines:
             await asyncio.wait(self._tasks)
         keepers = self.keepers.all()
         await asyncio.gather(*(k.stop() for k in keepers))
-        await self.archive.close()
+        await asyncio.gather(self.archive.close(), self.image_scrub.close())
         for keeper in keepers:
             keeper.give_up(Uncertain("the server is stopping; what was accepted is on the tape", position=None))
 

@@ -59,6 +59,10 @@ class MachineSettings:
     host_memory_mb: int = 0  # 0: three quarters of what the host has
     memory_overcommit: float = 4.0  # limits may add up to this much of it: an awake machine takes 110 MB of its 1024 on the average
 
+    # --- images
+    image_scrub_hours: float = 24.0  # between two looks at every byte of the images that machines use; 0: never. A minute of one processor, when idle
+    image_scrub_first_seconds: float = 600.0  # from a start to the first look: a server that was just started has better things to do
+
     # --- points
     points_max: int = 100  # per machine, unnamed ones
     points_age_seconds: float = 30 * 24 * 3600.0
@@ -79,6 +83,7 @@ def check(settings: MachineSettings) -> None:
         (0 < s.timeout_seconds <= s.timeout_seconds_max, "timeout_seconds lies between 0 and timeout_seconds_max"),
         (0 < s.idle_seconds <= s.idle_seconds_max, "idle_seconds lies between 0 and idle_seconds_max"),
         (0 < s.result_bytes_max <= 8 * MB, "result_bytes_max is at most 8 MB: a result, escaped as JSON, must fit in one message of the link"),
+        (s.image_scrub_hours >= 0 and s.image_scrub_first_seconds >= 0, "image_scrub_hours and image_scrub_first_seconds are not below 0"),
         (s.queue_max > 0 and s.wake_tries > 0 and s.points_max > 0, "queue_max, wake_tries and points_max are above 0"),
     ):
         if not holds:

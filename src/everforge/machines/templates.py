@@ -14,7 +14,7 @@ from typing import Protocol
 
 from everforge.engine.base import Engine, Image, Limits
 from everforge.store.base import Manifest, Snapshots
-from everforge.wire.errors import SnapshotDamaged, SnapshotNotFound, StartFailed
+from everforge.wire.errors import ImageDamaged, SnapshotDamaged, SnapshotNotFound, StartFailed
 from everforge.wire.ids import ALPHABET, SnapshotId
 from everforge.wire.messages import PROTOCOL, CannotFreeze, End, Freeze, Frozen, Run
 
@@ -40,7 +40,11 @@ class ImageEntry(Protocol):
 
 class Images(Protocol):
     def find(self, name_or_digest: str) -> ImageEntry:
-        """May read the disk: called in a thread. Raises ImageNotFound."""
+        """May read the disk: called in a thread. Raises ImageNotFound, ImageDamaged."""
+        ...
+
+    async def scrub(self, digest: str) -> None:
+        """Read every byte of it, which takes long, and leave the processors to others. Raises ImageDamaged, and so does `find` from then on."""
         ...
 
 
@@ -57,6 +61,14 @@ class KnownImages:
             entry = await asyncio.to_thread(self._images.find, name_or_digest)
             self._known[entry.image.digest] = entry
         return entry
+
+    async def scrub(self, digest: str) -> None:
+        """Raises ImageDamaged: then it is not known any more, and looked up (and refused) at every wake, until it is mended."""
+        try:
+            await self._images.scrub(digest)
+        except ImageDamaged:
+            self._known.pop(digest, None)
+            raise
 
 
 class Templates:

@@ -16,15 +16,20 @@ from everforge.engine.gvisor.supply import find_or_build
 from everforge.folders import data_folder
 from everforge.images.build import ensure
 from everforge.images.catalogue import Catalogue, CataloguedImage
+from everforge.images.scrub import WatchedImages
 from everforge.machines.service import Machines
 from everforge.machines.settings import MachineSettings
 from everforge.machines.steps import Steps
 from everforge.progress import Progress, Silent
 from everforge.store.snapshots import SnapshotFolder
 from everforge.store.sql.store import SqlStore
+from everforge.wire.errors import DataFolderBusy
 
 from . import caretaker
 from .datafolder import DataFolder
+
+CARETAKER_SECONDS = 60.0  # for a caretaker to put machines to sleep, or to find that it cannot
+CARETAKER_PAUSE_SECONDS = 0.1
 
 
 def host_memory_mb() -> int:
@@ -42,6 +47,19 @@ def allow_many_descriptors() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+async def _lock(folder: DataFolder, caretaker_token: str) -> None:
+    """The last server's caretaker may just be at work: that has an end, unlike a server."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + CARETAKER_SECONDS
+    while True:
+        try:
+            return folder.lock(caretaker_token)
+        except DataFolderBusy:
+            if caretaker_token or not folder.has_caretaker or loop.time() > until:
+                raise
+            await asyncio.sleep(CARETAKER_PAUSE_SECONDS)
+
+
 async def open_machines(
     data: Path | None = None,
     settings: MachineSettings | None = None,
@@ -50,16 +68,17 @@ async def open_machines(
     steps: Steps | None = None,
     warden_linger_seconds: float = LINGER_SECONDS,
     for_new_machines: bool = True,
+    caretaker_token: str = "",
 ) -> tuple[Machines, DataFolder]:
     """Lock the data folder, find or build what is needed, take over what lives. The caller stops the machines and unlocks the folder.
 
-    `for_new_machines` also prepares the default image, its template, and sandboxes that wait for them.
+    `for_new_machines` also prepares the default image, its template, and sandboxes that wait for them. `caretaker_token` is for a caretaker who asks.
     """
     settings = settings or MachineSettings()
     progress = progress or Silent()
     async with contextlib.AsyncExitStack() as undo:
         folder = DataFolder((data or data_folder()).absolute())
-        folder.lock()
+        await _lock(folder, caretaker_token)
         undo.callback(folder.unlock)
         await asyncio.to_thread(folder.check_whole)
         allow_many_descriptors()
@@ -75,7 +94,13 @@ async def open_machines(
         snapshots = SnapshotFolder(folder.snapshots)
         undo.push_async_callback(snapshots.close)
         machines = Machines(
-            engine=engine, store=store, snapshots=snapshots, images=catalogue, settings=settings, host_memory_mb=host_memory_mb(), steps=steps
+            engine=engine,
+            store=store,
+            snapshots=snapshots,
+            images=WatchedImages(catalogue),
+            settings=settings,
+            host_memory_mb=host_memory_mb(),
+            steps=steps,
         )
         if entry is not None:
             machines.templates.expect(entry.image.digest, settings.disk_mb)
@@ -96,13 +121,18 @@ async def _make_ready(machines: Machines, engine: Gvisor, folder: DataFolder, en
 
 
 async def close_machines(machines: Machines, folder: DataFolder) -> None:
-    """An orderly stop: hibernate everything, or leave it to the next server for a while, with a caretaker who hibernates it if none comes."""
+    """An orderly stop: hibernate everything, or leave it to the next server for a while, with a caretaker who hibernates it if none comes.
+
+    What cannot be hibernated, as on a full disk, is left to a caretaker too, who goes on trying.
+    """
     hand_over = machines.settings.handover_seconds > 0
     awake = bool(len(machines.keepers))
-    await machines.stop(hibernate=not hand_over)
-    if hand_over and awake:
-        await caretaker.leave(folder, machines.settings)
-    folder.unlock()
+    try:
+        left = await machines.stop(hibernate=not hand_over)
+        if left or (hand_over and awake):
+            await caretaker.leave(folder, machines.settings)
+    finally:
+        folder.unlock()
 
 
 @asynccontextmanager

@@ -31,14 +31,30 @@ class DataFolder:
         """Names the caretaker that waits for the next server; gone when one has come."""
         return self.path / "caretaker"
 
+    @property
+    def caretaker_log(self) -> Path:
+        return self.path / "caretaker.log"
+
+    def expect_caretaker(self, token: str) -> None:
+        """From now on this caretaker is wanted. A link, which needs no room: the disk may be full, and just then a caretaker is needed."""
+        self.caretaker.unlink(missing_ok=True)
+        self.caretaker.symlink_to(token)
+
     def awaits(self, token: str) -> bool:
         try:
-            return self.caretaker.read_text() == token
+            return str(self.caretaker.readlink()) == token
         except OSError:
             return False
 
-    def lock(self) -> None:
-        """Held until `unlock` or the end of the process, however that comes. Raises DataFolderBusy, InvalidInput."""
+    @property
+    def has_caretaker(self) -> bool:
+        return self.caretaker.is_symlink()
+
+    def lock(self, caretaker_token: str = "") -> None:
+        """Held until `unlock` or the end of the process, however that comes. Raises DataFolderBusy, InvalidInput.
+
+        It may be the caretaker who takes it, and says its token; anyone else makes it superfluous.
+        """
         if bad := sorted(set(UNUSABLE) & set(str(self.path))):
             raise InvalidInput(f"{self.path} cannot be a data folder: runsc cannot take {' '.join(bad)} in a path; give another one")
         try:
@@ -46,7 +62,7 @@ class DataFolder:
             self.snapshots.mkdir(mode=0o700, exist_ok=True)
             lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as e:
-            raise InvalidInput(f"{self.path} cannot be a data folder: {e.strerror} ({e.filename}); give another one") from e
+            raise self._unusable(e) from e
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -54,19 +70,31 @@ class DataFolder:
             raise DataFolderBusy(f"another server is using {self.path}; stop it first, or give this one another data folder") from None
         self._lock = lock
         try:
-            self.caretaker.unlink(missing_ok=True)
+            if not self.awaits(caretaker_token):
+                self.caretaker.unlink(missing_ok=True)
         except OSError as e:
             self.unlock()
             raise InvalidInput(f"{self.caretaker} is not a file of ours: {e.strerror}; remove it") from e
 
+    def _unusable(self, error: OSError) -> InvalidInput:
+        place = Path(error.filename or self.path)
+        why = "not a folder" if isinstance(error, FileExistsError) else (error.strerror or str(error)).lower()
+        if isinstance(error, FileExistsError | IsADirectoryError) and place != self.path:
+            return InvalidInput(f"{place} is in the way of a server ({why}): move it away, or give another data folder")
+        return InvalidInput(f"{self.path} cannot be a data folder ({place}: {why}); give another one")
+
     def check_whole(self) -> None:
         """A database that is gone or empty beside snapshots of machines is not a new server: a start would sweep them away. Raises StoreDamaged."""
+        for name in ("", "-wal", "-shm"):
+            place = self.database.with_name(self.database.name + name)
+            if place.exists() and not place.is_file():
+                raise StoreDamaged(f"{place} is not a file, as a database is: move it away. Nothing was changed")
         try:
             if self.database.stat().st_size:
                 return
         except OSError:
             pass
-        saved = [p for p in self.snapshots.glob(f"*/{MANIFEST}") if b'"machine": null' not in p.read_bytes()]
+        saved = [p for p in self.snapshots.glob(f"*/{MANIFEST}") if not p.is_file() or b'"machine": null' not in p.read_bytes()]
         if saved:
             raise StoreDamaged(
                 f"{self.database} is missing or empty, but {len(saved)} snapshots of machines are in {self.snapshots}: restore it from a backup,"

@@ -173,6 +173,10 @@ class Store(Protocol):
         """Does the head of any machine name it, deleted ones aside?"""
         ...
 
+    async def images_in_use(self) -> frozenset[str]:
+        """Digests of the images of all machines, deleted ones aside."""
+        ...
+
     async def purge(self, machine: MachineId) -> None:
         """Forget a deleted machine's row and tape; what a living fork still refers to stays until that one goes. Raises WrongState if it lives."""
         ...
@@ -232,6 +236,10 @@ class Snapshots(Protocol):
 
     def hold(self, id: SnapshotId) -> AbstractContextManager[None]:
         """While it is held, it is not packed."""
+        ...
+
+    async def present(self, ids: Sequence[SnapshotId]) -> Sequence[SnapshotId]:
+        """Those of them that are there, sound or not."""
         ...
 
     async def unpacked(self, ids: Sequence[SnapshotId]) -> Sequence[SnapshotId]:

@@ -165,6 +165,9 @@ class MemoryStore:
     async def is_head(self, snapshot: SnapshotId) -> bool:
         return any(m.record.head == snapshot and m.record.deleted_at is None for m in self._machines.values())
 
+    async def images_in_use(self) -> frozenset[str]:
+        return frozenset(m.record.image for m in self._machines.values() if m.record.deleted_at is None)
+
     async def purge(self, machine: MachineId) -> None:
         found = self._machines.get(machine)
         if found is None:

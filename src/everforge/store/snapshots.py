@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import os
 import secrets
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
@@ -115,6 +116,9 @@ class SnapshotFolder:
             self._held[id] -= 1
             if not self._held[id]:
                 del self._held[id]
+
+    async def present(self, ids: Sequence[SnapshotId]) -> Sequence[SnapshotId]:
+        return await self._run(lambda: [id for id in ids if os.path.isfile(self._folder(id) / manifests.NAME)])  # noqa: PTH113 - a Path may raise
 
     async def unpacked(self, ids: Sequence[SnapshotId]) -> Sequence[SnapshotId]:
         return await self._run(lambda: [id for id in ids if self._is_unpacked(id)])

@@ -7,15 +7,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
 from everforge import __version__
 
 
-def everforge(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+def everforge(*words: str, stdout: IO[str] | int = subprocess.PIPE, **env: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "everforge", *words]
-    return subprocess.run(argv, env={**os.environ, **env}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    return subprocess.run(argv, env={**os.environ, **env}, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120)
 
 
 def test_version_is_one_line() -> None:
@@ -55,6 +56,24 @@ def test_a_refusal_is_one_sentence_on_stderr_and_exit_code_3(tmp_path: Path, wor
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["image", "list"], ["image", "list", "--json"]])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_answer_that_cannot_be_written_is_one_sentence_on_stderr_and_exit_code_1(tmp_path: Path, words: list[str], unbuffered: str) -> None:
+    with open("/dev/full", "w") as full:
+        done = everforge(*words, stdout=full, EVERFORGE_CACHE=str(tmp_path), PYTHONUNBUFFERED=unbuffered)
+    assert done.returncode == 1
+    assert done.stderr == "everforge: the answer could not be written: no space left on device\n"
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["doctor"], ["image", "list"]])
+def test_a_reader_who_has_seen_enough_gets_no_complaint(tmp_path: Path, words: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as gone:
+        done = everforge(*words, stdout=gone, EVERFORGE_CACHE=str(tmp_path), EVERFORGE_RUNSC="/nothing")
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 def test_an_empty_catalogue_lists_nothing_and_says_what_to_do(tmp_path: Path) -> None:
     assert "everforge image build" in everforge("image", "list", EVERFORGE_IMAGES=str(tmp_path)).stdout
     assert json.loads(everforge("image", "list", "--json", EVERFORGE_IMAGES=str(tmp_path)).stdout) == []
@@ -87,7 +106,8 @@ def test_doctor_says_what_is_wrong_with_a_home_that_cannot_be_used(home: str, wh
 @pytest.mark.parametrize(("words", "setting"), [(["image", "build", "minimal"], "EVERFORGE_IMAGES"), (["setup"], "EVERFORGE_CACHE")])
 def test_a_folder_that_is_a_file_is_named(tmp_path: Path, words: list[str], setting: str) -> None:
     (tmp_path / "file").touch()
-    done = everforge(*words, EVERFORGE_RUNSC="", **{setting: str(tmp_path / "file")})
+    settings: dict[str, Any] = {setting: str(tmp_path / "file")}
+    done = everforge(*words, EVERFORGE_RUNSC="", **settings)
     assert done.returncode == 3
     assert f"{tmp_path / 'file'}" in done.stderr
     assert f"set {setting}" in done.stderr

@@ -87,6 +87,13 @@ class TestFolders:
         with pytest.raises(EngineUnfit):
             folders.make(folders.Folders(tmp_path, tmp_path / "run"))
 
+    @pytest.mark.parametrize("name", ["run", "engine", "disks", "run/state"])
+    def test_a_file_where_a_folder_should_be_is_named_with_what_to_do(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+        with pytest.raises(EngineUnfit, match=f"{tmp_path / name} is not a folder.*move it away"):
+            folders.make(folders.Folders(tmp_path, tmp_path / "run"))
+
     def test_a_run_folder_is_closed_to_others(self, tmp_path: Path) -> None:
         (tmp_path / "run").mkdir(mode=0o755)
         folders.make(folders.Folders(tmp_path, tmp_path / "run"))

@@ -184,6 +184,19 @@ def test_deleting_an_image_takes_its_base_only_with_the_last(workshop: Workshop)
         workshop.catalogue.find("mine")
 
 
+def test_deleting_a_damaged_image_takes_the_base_that_shares_its_files(workshop: Workshop) -> None:
+    first = workshop.ensure()
+    workshop.guest = {"guest/agent.py": b"2"}
+    workshop.ensure()
+    workshop.catalogue.note_damage(first, "a byte of it changed")
+    with pytest.raises(ImageDamaged, match="a byte of it changed"):
+        workshop.catalogue.find(first.digest)
+    workshop.catalogue.delete(first.digest)
+    workshop.guest = {"guest/agent.py": b"1"}
+    assert workshop.ensure() == workshop.catalogue.find(first.digest)
+    assert workshop.unpacked == 2, "it was built on the damaged base"
+
+
 @pytest.mark.parametrize("name", ["../images", "a/b", "", "/etc", "names", "0" * 64, ".building"])
 def test_no_name_leads_out_of_the_catalogue(workshop: Workshop, name: str) -> None:
     workshop.ensure()

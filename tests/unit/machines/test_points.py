@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -241,6 +243,28 @@ async def test_a_manifest_that_was_rewritten_is_found_out(house: House, field: s
     with pytest.raises(error):
         await house.machines.wake(name)
     assert "Points kept" in str((await house.machines.get(name)).record.error)
+
+
+async def test_only_points_whose_snapshots_are_on_the_disk_are_offered(house: House) -> None:
+    name = await new(house)
+    points = [await house.machines.snapshot(name, label) for label in ("gone", "good", "head")]
+    await house.machines.hibernate(name)
+    head = (await house.machines.get(name)).record.head
+    assert head is not None
+    shutil.rmtree(house.folder / points[0].snapshot)
+    (house.folder / head / manifests.NAME).write_bytes(b"damaged")
+    with pytest.raises(SnapshotDamaged):
+        await house.machines.wake(name)
+    told = str((await house.machines.get(name)).record.error)
+    assert points[1].snapshot in told
+    assert points[0].snapshot not in told
+    with pytest.raises(MachineBroken) as refusal:
+        await house.machines.run(name, "x")
+    offered: Any = refusal.value.details["points"]
+    assert points[1].snapshot in offered
+    assert points[0].snapshot not in offered
+    await house.machines.rollback(name, snapshot="good")
+    assert (await house.machines.get(name)).state == "ready"
 
 
 async def test_a_name_cannot_have_the_form_of_an_id(house: House) -> None:

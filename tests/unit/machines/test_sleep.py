@@ -8,9 +8,11 @@ import pytest
 
 from everforge.engine.base import Ending, How
 from everforge.engine.fake import FakeSandbox
+from everforge.machines import dossier
+from everforge.store.base import Change
 from everforge.store.memory import MemoryStore
-from everforge.wire.errors import EverforgeError, MachineBroken, SaveFailed, SnapshotDamaged
-from everforge.wire.events import Lost, Moved, Output
+from everforge.wire.errors import DiskFull, EverforgeError, MachineBroken, SaveFailed, SnapshotDamaged
+from everforge.wire.events import Ended, Lost, Moved, Output
 from kit.house import House, NewMachine, quick
 
 
@@ -86,6 +88,70 @@ async def test_a_full_disk_keeps_it_awake_says_so_and_lets_it_sleep_when_there_i
     await until(house, name, "asleep")
     assert (await house.machines.get(name)).record.error is None
     assert (await house.machines.run(name, "x")).value == "1"
+
+
+async def test_a_stop_on_a_full_disk_leaves_the_machine_awake_and_says_so_and_the_next_server_has_it(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    name, other = await new(house), await new(house)
+    await house.machines.run(name, "x = 1")
+    await house.machines.hibernate(other)
+    house.host.disk_full = True
+    async with asyncio.timeout(5):
+        assert await house.machines.stop() == [name]
+    assert f"machine {name} could not be hibernated" in caplog.text
+    assert "no space" in caplog.text
+    await house.start()
+    assert (await house.machines.get(name)).state == "ready"
+    assert (await house.machines.run(name, "x")).value == "1"
+    house.host.disk_full = False
+    assert await house.machines.stop() == []
+    await house.start()
+    assert (await house.machines.get(name)).state == "asleep"
+
+
+async def test_a_stop_ends_although_not_even_the_tape_can_be_written(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    house.host.disk_full = True
+    commit = house.store.commit
+
+    async def full(change: Change) -> object:
+        if change.set.get("residence") == "hibernating":
+            return await commit(change)
+        raise DiskFull("the database's disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(house.store, "commit", full)
+        async with asyncio.timeout(5):
+            assert await house.machines.stop() == [name]
+    house.host.disk_full = False
+    await house.start()
+    assert (await house.machines.run(name, "x")).value == "1"
+
+
+async def test_waiting_for_room_is_said_when_it_begins_and_when_it_is_over(
+    house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(dossier, "FULL_DISK_PAUSE_SECONDS", 0.001)
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    commit, tries, full_tries = house.store.commit, 0, 20
+
+    async def full(change: Change) -> object:
+        nonlocal tries
+        if any(isinstance(e, Ended) for e in change.events) and (tries := tries + 1) <= full_tries:
+            raise DiskFull("the database's disk is full")
+        return await commit(change)
+
+    monkeypatch.setattr(house.store, "commit", full)
+    assert (await house.machines.run(name, "x")).value == "1"
+    assert tries == full_tries + 1
+    said = [r.getMessage() for r in caplog.records if "room" in r.getMessage()]
+    assert said == [
+        f"machine {name} waits for room on the disk: the database's disk is full",
+        f"machine {name} found room on the disk, and goes on",
+    ]
 
 
 async def test_a_wake_that_fails_is_tried_again_and_the_machine_stays_asleep_in_the_end(house: House) -> None:

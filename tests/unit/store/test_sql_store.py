@@ -306,6 +306,13 @@ async def test_a_database_of_another_kind_is_refused_by_name() -> None:
         await SqlStore.open("postgresql://localhost/x")
 
 
+async def test_a_folder_where_the_database_should_be_is_said_so(tmp_path: Path) -> None:
+    path = tmp_path / "everforge.db"
+    path.mkdir()
+    with pytest.raises(StoreDamaged, match=f"{path} cannot be used.*writable"):
+        await SqlStore.open(path)
+
+
 async def test_a_file_that_is_no_database_is_said_to_be_damaged(path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"not a database, but long enough to look at" * 100)

@@ -50,6 +50,9 @@ def main() -> int:
         _guard(options, tell_ready)
     except BlockingIOError:
         os._exit(verbs.BUSY)
+    except IsADirectoryError as e:
+        print(f"the warden cannot start: {e.filename} is a folder, and not its file: move it away", file=sys.stderr)
+        os._exit(1)
     except (OSError, EngineUnfit) as e:
         print(f"the warden cannot start: {e}", file=sys.stderr)
         os._exit(1)

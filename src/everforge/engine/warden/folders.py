@@ -79,7 +79,18 @@ def find(data: Path) -> Folders:
 
 
 def make(folders: Folders) -> None:
-    """Make the run folder, or refuse one that another user could have laid there."""
+    """Make the run folder, or refuse one that another user could have laid there. Raises EngineUnfit."""
+    try:
+        _make(folders)
+    except FileExistsError as e:
+        raise EngineUnfit(f"{e.filename} is not a folder, and one is needed there: move it away, or give another data folder") from e
+    except OSError as e:
+        raise EngineUnfit(
+            f"the folder {e.filename} cannot be made ({(e.strerror or str(e)).lower()}): give another data folder, or mend this one"
+        ) from e
+
+
+def _make(folders: Folders) -> None:
     folders.data.mkdir(parents=True, exist_ok=True)
     for folder in [folders.run] if folders.run.parent == folders.data else [folders.run.parent, folders.run]:
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -89,6 +89,9 @@ class Queries:
     def is_head(self, connection: sqlite3.Connection, snapshot: SnapshotId) -> bool:
         return connection.execute(self._statements.head_in_use, {"snapshot": snapshot}).fetchone() is not None
 
+    def images_in_use(self, connection: sqlite3.Connection) -> frozenset[str]:
+        return frozenset(image for (image,) in connection.execute(self._statements.images))
+
     def _first(self, connection: sqlite3.Connection, machine: MachineId, instruction: int, kind: str) -> Event | None:
         for owner, upto in self._known_lineage(connection, machine):
             wanted = {"machine": owner, "instruction": instruction, "kind": kind, "upto": upto}

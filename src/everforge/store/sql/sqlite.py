@@ -139,4 +139,6 @@ def _failure(error: sqlite3.Error, path: Path) -> EverforgeError:
         return DiskFull(f"the disk under {path} is full: nothing was written")
     if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreDamaged(f"the database {path} is damaged ({error}): restore it from a backup; the snapshots beside it are untouched")
+    if code & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return StoreDamaged(f"the database {path} cannot be used ({error}): it, and the folder it is in, must belong to this user and be writable")
     return EverforgeError(f"the database {path} failed: {error}")

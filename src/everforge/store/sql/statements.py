@@ -125,6 +125,7 @@ class Statements:
         deleted = sa.select(machines.c.id).where(machines.c.deleted_at.is_not(None))
         self.heads = self._text(sa.select(machines.c.head).where(machines.c.head.is_not(None), machines.c.deleted_at.is_(None)))
         self.point_snapshots = self._text(sa.select(points.c.snapshot).where(points.c.machine.not_in(deleted)))
+        self.images = self._text(sa.select(machines.c.image).where(machines.c.deleted_at.is_(None)).distinct())
         named = sa.bindparam("snapshot", type_=sa.Text)
         self.head_in_use = self._text(sa.select(machines.c.id).where(machines.c.head == named, machines.c.deleted_at.is_(None)).limit(1))
         self.point_in_use = self._text(

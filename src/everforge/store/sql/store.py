@@ -102,6 +102,9 @@ class SqlStore:
     async def is_head(self, snapshot: SnapshotId) -> bool:
         return await self._readers.read(lambda c: self._queries.is_head(c, snapshot))
 
+    async def images_in_use(self) -> frozenset[str]:
+        return await self._readers.read(self._queries.images_in_use)
+
     async def purge(self, machine: MachineId) -> None:
         await self._write(lambda changes: self._purging.mark(changes, machine))
         await self._remove_marked()
