@@ -36,6 +36,7 @@ QUICK = MachineSettings(
     save_retry_seconds=0.02,
     admission_seconds=0.3,
     stop_grace_seconds=0.1,
+    pack_after_start_seconds=0.01,
     ready_sandboxes=0,
 )
 

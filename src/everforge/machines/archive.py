@@ -17,7 +17,7 @@ from .templates import Templates
 
 log = logging.getLogger(__name__)
 PAGE = 100
-LOOK_PAUSE_SECONDS = 0.2  # between machines, after a start: ten thousand take half an hour, and nobody waits for it
+LOOK_PAUSE_SECONDS = 0.2  # between machines: ten thousand take half an hour, and nobody waits for it
 
 
 class Archive:
@@ -39,9 +39,9 @@ class Archive:
         if self._working is None or self._working.done():
             self._working = asyncio.get_running_loop().create_task(self._work())
 
-    def look_around(self) -> None:
-        """After a start: what earlier servers left whole, in machines that nobody may ever wake again."""
-        self._looking = asyncio.get_running_loop().create_task(self._look_around())
+    def look_around(self, after_seconds: float) -> None:
+        """For what earlier servers left whole, in machines that nobody may ever wake again."""
+        self._looking = asyncio.get_running_loop().create_task(self._look_around(after_seconds))
 
     async def close(self) -> None:
         self._closed = True
@@ -51,7 +51,8 @@ class Archive:
                 task.cancel()
                 await asyncio.wait([task])
 
-    async def _look_around(self) -> None:
+    async def _look_around(self, after_seconds: float) -> None:
+        await asyncio.sleep(after_seconds)
         query = MachineQuery(limit=PAGE)
         try:
             while page := await self._store.machines(query):

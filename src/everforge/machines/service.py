@@ -91,7 +91,7 @@ class Machines:
     async def start(self) -> None:
         """Take over what still lives, put right what a crash left half done."""
         await recover.recover(self)
-        self.archive.look_around()
+        self.archive.look_around(self.settings.pack_after_start_seconds)
 
     async def stop(self, *, hibernate: bool = True) -> None:
         """Orderly: hibernate everything; or leave the machines to the warden for the next server."""
