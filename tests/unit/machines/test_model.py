@@ -61,7 +61,7 @@ class FakeMachines(MachinesModel):
 
 SLOW_IS_FINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 TestFakeMachines = pytest.mark.timeout(300 * TIMEOUT_FACTOR)(FakeMachines.TestCase)
-TestFakeMachines.settings = settings(SLOW_IS_FINE, max_examples=length(60, 1000), stateful_step_count=length(50, 200))
+TestFakeMachines.settings = settings(SLOW_IS_FINE, max_examples=length(60, 400), stateful_step_count=length(50, 150))
 TestCrowd = pytest.mark.timeout(300 * TIMEOUT_FACTOR)(Crowd.TestCase)
 TestCrowd.settings = settings(
     SLOW_IS_FINE, max_examples=length(40, 500), stateful_step_count=length(50, 100)
