@@ -18,7 +18,7 @@ run: setup ## what this computer can do, then a first machine
 test: setup check ## every test that a change must pass, on the real engine
 	@$(PYTHON) -m pytest
 
-test-long: setup check ## the same at full length
+test-long: setup check ## the same for hours: longer models, more rounds, more random kills
 	@EVERFORGE_TEST_LONG=1 $(PYTHON) -m pytest
 
 check: .venv/bin/ruff ## style, types, and which way imports point

@@ -16,6 +16,7 @@ from everforge.engine.gvisor.engine import Gvisor
 from everforge.machines.service import Machines
 from everforge.server.bootstrap import open_machines
 from everforge.store.base import MachineQuery
+from kit.length import LONG, TIMEOUT_FACTOR, length
 from kit.model import MachinesModel
 from kit.real import LINGER_SECONDS, TESTED, give_template, until_gone
 
@@ -60,12 +61,12 @@ class RealMachines(MachinesModel):
         return self._machines
 
 
-TestRealMachines = pytest.mark.gvisor(pytest.mark.slow(pytest.mark.timeout(600)(RealMachines.TestCase)))
+TestRealMachines = pytest.mark.gvisor(pytest.mark.slow(pytest.mark.timeout(600 * TIMEOUT_FACTOR)(RealMachines.TestCase)))
 TestRealMachines.settings = settings(
-    max_examples=2,
-    stateful_step_count=25,
+    max_examples=length(2, 30),
+    stateful_step_count=length(25, 50),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     phases=[Phase.generate],
-    derandomize=True,
+    derandomize=not LONG,  # every change passes the same ones; the long tests look for new ones
 )

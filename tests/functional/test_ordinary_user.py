@@ -45,7 +45,7 @@ class User:
             *(f"{k}={v}" for k, v in env.items()),
             *args,
         ]
-        return subprocess.run(command, capture_output=True, text=True, cwd=self.home, timeout=280, check=False)
+        return subprocess.run(command, capture_output=True, text=True, cwd=self.home, timeout=560, check=False)
 
 
 @pytest.fixture
@@ -99,6 +99,7 @@ def make_environment(user: User) -> str:
     return str(user.home / "venv" / "bin" / "python")
 
 
+@pytest.mark.timeout(600)
 def test_survival_and_forks_hold_for_an_ordinary_user(user: User) -> None:
     env = give_away(user)
     done = user.run(

@@ -8,11 +8,12 @@ import pytest
 
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
+from kit.length import TIMEOUT_FACTOR, length
 from kit.survival import build, check_nothing_runs_while_it_sleeps, check_round, finish, live_through
 
 pytestmark = pytest.mark.gvisor
 
-ROUNDS = 50
+ROUNDS = length(50, 500)
 
 
 async def test_everything_goes_on_from_where_it_was_and_meanwhile_nothing_of_it_is_on_the_host(machines: Machines, data: Path) -> None:
@@ -24,7 +25,7 @@ async def test_everything_goes_on_from_where_it_was_and_meanwhile_nothing_of_it_
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(600 * TIMEOUT_FACTOR)
 async def test_fifty_rounds_with_growing_data_leave_nothing_behind(machines: Machines, data: Path) -> None:
     name = (await machines.create(NewMachine())).record.name
     await build(machines, name)

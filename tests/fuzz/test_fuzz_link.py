@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from kit.length import TIMEOUT_FACTOR, length
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris has no wheel for this Python")
 
@@ -35,8 +36,9 @@ def fuzz(folder: Path, seconds: int) -> int:
     return int(tried[1])
 
 
-SECONDS = 120 if os.environ.get("EVERFORGE_TEST_LONG") else 4
+SECONDS = length(4, 240)
 
 
+@pytest.mark.timeout(300 * TIMEOUT_FACTOR)
 def test_hostile_bytes_break_nothing(tmp_path: Path) -> None:
     assert fuzz(tmp_path, SECONDS) > 100 * SECONDS

@@ -7,6 +7,7 @@ import inspect
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +21,7 @@ from everforge.machines.settings import MachineSettings
 from everforge.machines.steps import Steps
 from everforge.store.base import MachineQuery, Snapshots, Store
 from everforge.store.memory import MemoryStore
+from everforge.store.packs.packer import Packer, PackerProcess
 from everforge.store.snapshots import PACKED_BYTES, SnapshotFolder
 from everforge.wire.errors import ImageDamaged
 
@@ -35,6 +37,7 @@ QUICK = MachineSettings(
     save_retry_seconds=0.02,
     admission_seconds=0.3,
     stop_grace_seconds=0.1,
+    pack_after_start_seconds=0.01,
     ready_sandboxes=0,
 )
 
@@ -124,14 +127,22 @@ def _mortal(value: Any, life: Life) -> Any:
 class House:
     """The computer (fake host, store, folder) and the server that runs on it now."""
 
-    def __init__(self, settings: MachineSettings = QUICK, store: Store | None = None, *, packed_bytes: int = PACKED_BYTES) -> None:
+    def __init__(
+        self,
+        settings: MachineSettings = QUICK,
+        store: Store | None = None,
+        *,
+        packed_bytes: int = PACKED_BYTES,
+        packer: Callable[[], Packer] = PackerProcess,
+    ) -> None:
         self.settings = settings
         self.host = FakeHost()
         self.images = FakeImages()
         self.folder = Path(tempfile.mkdtemp(prefix="everforge-house-", dir=IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None))
         self.store: Store = store or MemoryStore()
         self._packed_bytes = packed_bytes  # what the fake engine saves is small: as a rule nothing of it is packed
-        self.snapshots = SnapshotFolder(self.folder, packed_bytes=packed_bytes)
+        self._packer = packer
+        self.snapshots = SnapshotFolder(self.folder, packed_bytes=packed_bytes, packer=packer())
         self.life = Life()
         self._keepers: list[Keeper] = []  # those that failed have left the server's own list
         self.machines = self._new(self.life)
@@ -157,7 +168,7 @@ class House:
 
     async def start(self, kill_at: tuple[str, int] | None = None) -> Machines:
         self.life = Life(kill_at)
-        self.snapshots = SnapshotFolder(self.folder, packed_bytes=self._packed_bytes)
+        self.snapshots = SnapshotFolder(self.folder, packed_bytes=self._packed_bytes, packer=self._packer())
         self.machines = self._new(self.life)
         await self.machines.start()
         return self.machines

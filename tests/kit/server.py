@@ -1,6 +1,7 @@
 """A server in a process of its own, to be killed. Begins at the line "start", then speaks JSON lines on its standard input and output: {"id", "call", "args"} -> {"id", "value" | "error"}.
 
-After `kill_at` with "N:STEP" it ends itself with SIGKILL when it comes to that step for the Nth time; `steps` tells every step since `forget_steps`.
+After `kill_at` with "N:STEP" it ends itself, or its packing process, with SIGKILL when it comes to that step for the Nth time, or so many seconds later;
+`steps` tells every step since `forget_steps`, with its time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import logging
 import os
 import signal
 import sys
+import threading
+import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,27 +29,44 @@ from everforge.server.bootstrap import open_machines
 from everforge.store.base import MachineQuery
 from everforge.wire.errors import EverforgeError
 from everforge.wire.events import Event
+from kit.packed import until_packed
 from kit.real import LINGER_SECONDS, TESTED
 
 
 class Listener:
-    """Hears every step, and ends the process at one."""
+    """Hears every step, and ends a process at one, or soon after."""
 
     def __init__(self) -> None:
-        self.heard: list[str] = []
+        self.heard: list[tuple[str, float]] = []
+        self.killed = threading.Event()
         self._seen = Counter[str]()
         self._kill_at: str | None = None
+        self._seconds = 0.0
+        self._pid: Callable[[], int | None] = os.getpid
 
-    def forget(self, kill_at: str | None = None) -> None:
-        self.heard, self._kill_at = [], kill_at
+    def forget(self) -> None:
+        self.heard, self._kill_at = [], None
         self._seen.clear()
+
+    def kill_at(self, step: str, seconds: float, pid: Callable[[], int | None]) -> None:
+        self.forget()
+        self.killed.clear()
+        self._kill_at, self._seconds, self._pid = step, seconds, pid
 
     def listen(self, step: str) -> None:
         self._seen[step] += 1
         here = f"{self._seen[step]}:{step}"
-        self.heard.append(here)
+        self.heard.append((here, time.monotonic()))
         if here == self._kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
+            if self._seconds:
+                threading.Timer(self._seconds, self._kill).start()
+            else:
+                self._kill()
+
+    def _kill(self) -> None:
+        if pid := self._pid():
+            os.kill(pid, signal.SIGKILL)
+        self.killed.set()
 
 
 listener = Listener()
@@ -66,12 +87,24 @@ async def call(machines: Machines, name: str, args: dict[str, Any]) -> Any:
     if name == "forget_steps":
         return listener.forget()
     if name == "kill_at":
-        return listener.forget(args["step"])
+        victims: dict[str, Callable[[], int | None]] = {"server": os.getpid, "packer": lambda: packer_of(machines)}
+        return listener.kill_at(args["step"], args["seconds"], victims[args["whom"]])
+    if name == "until_killed":
+        return await asyncio.to_thread(listener.killed.wait, 60)
+    if name == "until_packed":
+        return await until_packed(machines, args["name"])
     if name == "claims":
         return await claims(machines)
     if name == "freeze":
         return await freeze(machines, args["name"])
     return await getattr(machines, name)(**args)
+
+
+def packer_of(machines: Machines) -> int | None:
+    """Where it is between two jobs, or not yet begun, there may be none."""
+    snapshots: Any = machines.snapshots
+    process = snapshots._packer._process
+    return None if process is None or process.returncode is not None else process.pid
 
 
 async def freeze(machines: Machines, name: str) -> None:

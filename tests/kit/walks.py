@@ -10,6 +10,11 @@ from dataclasses import dataclass, field
 
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
+from everforge.store.snapshots import PACKED_BYTES
+from everforge.wire.errors import MachineNotFound
+
+from .house import House
+from .packed import until_packed
 
 NAME = "walker"
 FORK = "walker-fork"
@@ -23,6 +28,7 @@ class Journal:
     acknowledged: list[int] = field(default_factory=list[int])  # the result came
     rolled_back: bool = False  # was asked for
     deleted: bool = False  # was asked for
+    points: dict[str, list[int]] = field(default_factory=dict[str, list[int]])  # by their names, with what `seen` was
 
     async def append(self, machines: Machines) -> None:
         number = len(self.sent)
@@ -31,12 +37,16 @@ class Journal:
         assert ended.end == "value", ended
         self.acknowledged.append(number)
 
+    async def snapshot(self, machines: Machines, label: str) -> None:
+        await machines.snapshot(NAME, label)
+        self.points[label] = list(self.acknowledged)
+
 
 async def prepare(machines: Machines, journal: Journal) -> None:
     await machines.create(NewMachine(name=NAME))
     await machines.run(NAME, "seen = []")
     await journal.append(machines)
-    await machines.snapshot(NAME, "start")
+    await journal.snapshot(machines, "start")
     await journal.append(machines)
 
 
@@ -45,7 +55,7 @@ async def walk_exec(machines: Machines, journal: Journal) -> None:
 
 
 async def walk_save(machines: Machines, journal: Journal) -> None:
-    await machines.snapshot(NAME, "walk")
+    await journal.snapshot(machines, "walk")
     await journal.append(machines)
 
 
@@ -73,6 +83,7 @@ async def walk_reset(machines: Machines, journal: Journal) -> None:
 
 async def walk_forget(machines: Machines, journal: Journal) -> None:
     await machines.hibernate(NAME)
+    del journal.points["start"]
     await machines.forget(NAME, "start")
 
 
@@ -91,6 +102,14 @@ async def walk_create(machines: Machines, journal: Journal) -> None:
     assert (await machines.run("second", "1 + 1")).value == "2"
 
 
+async def walk_pack(machines: Machines, journal: Journal) -> None:
+    """Two points that are soon no longer the head."""
+    await journal.snapshot(machines, "one")
+    await journal.append(machines)
+    await journal.snapshot(machines, "two")
+    await until_packed(machines, NAME)
+
+
 Walk = Callable[[Machines, Journal], Awaitable[None]]
 WALKS: dict[str, Walk] = {
     "create": walk_create,
@@ -103,19 +122,35 @@ WALKS: dict[str, Walk] = {
     "forget": walk_forget,
     "delete": walk_delete,
     "each": walk_each,
+    "pack": walk_pack,
 }
 
 
-async def check_after(machines: Machines, journal: Journal) -> None:
-    """After the crash: a state the tables allow, every acknowledged number there once and in order, and the machine answers."""
-    from everforge.wire.errors import MachineNotFound
+def is_part_of(walk: str, step: str) -> bool:
+    """Points are packed behind every walk, sooner or later; those steps belong to the one that waits for it, and the others to the others."""
+    return (step in ("before pack", "after pack")) == (walk == "pack")
 
+
+def house_for(walk: str) -> House:
+    """What the fake engine saves is small, and as a rule not worth packing."""
+    return House(packed_bytes=1 if walk == "pack" else PACKED_BYTES)
+
+
+async def check_after(machines: Machines, journal: Journal) -> None:
+    """After the crash: a state the tables allow, every acknowledged number there once and in order, the machine answers, and can go back."""
     try:
         view = await machines.get(NAME)
     except MachineNotFound:
         assert journal.deleted, "the machine is gone, and nobody asked for that"
         return
     assert view.state != "broken", view.record.error
+    await _check_seen(machines, journal)
+    for label, seen in journal.points.items():
+        await machines.rollback(NAME, snapshot=label)
+        assert (await machines.run(NAME, "seen")).value == repr(seen), label
+
+
+async def _check_seen(machines: Machines, journal: Journal) -> None:
     ended = await machines.run(NAME, "seen")
     if journal.rolled_back and ended.value != repr(journal.sent[: len(journal.acknowledged)]):
         assert ended.value == "[0]" or "NameError" in (ended.error or ""), ended

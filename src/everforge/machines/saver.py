@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from everforge.engine.base import Engine
@@ -108,6 +109,9 @@ class Saver:
     async def to_retire(self, newest: PointRecord, spare: SnapshotId | None) -> list[SnapshotId]:
         """Which points go when this one comes."""
         points = [*await self._dossier.store.points(self._dossier.record.id), newest]
+        if sum(p.size_bytes for p in points) > self._settings.points_bytes_max:  # as whole images; those that are packed take less
+            costs = await self._snapshots.costs([p.snapshot for p in points])
+            points = [replace(p, size_bytes=costs.get(p.snapshot, p.size_bytes)) for p in points]
         keep = Retention(count=self._settings.points_max, age_seconds=self._settings.points_age_seconds, bytes=self._settings.points_bytes_max)
         return [p.snapshot for p in to_drop(points, keep, head=newest.snapshot, now=time.time()) if p.snapshot != spare]
 

@@ -76,10 +76,10 @@ class Machines:
         self.images = KnownImages(images)
         self.settings = settings
         self.templates = Templates(engine, snapshots)
-        self.archive = Archive(store, snapshots, self.templates)
         self.image_scrub = ImageScrub(store, self.images, settings)
-        self.readers = TapeReaders(store, settings.tape_recent_events)
         self.steps = steps or Steps()
+        self.archive = Archive(store, snapshots, self.templates, self.steps)
+        self.readers = TapeReaders(store, settings.tape_recent_events)
         self.keepers = Keepers()
         budget_mb = settings.host_memory_mb or host_memory_mb * 3 // 4
         self.admission = Admission(int(budget_mb * settings.memory_overcommit), self.keepers.all)
@@ -93,6 +93,7 @@ class Machines:
     async def start(self) -> None:
         """Take over what still lives, put right what a crash left half done."""
         await recover.recover(self)
+        self.archive.look_around(self.settings.pack_after_start_seconds)
         self.image_scrub.begin()
 
     async def stop(self, *, hibernate: bool = True) -> Sequence[MachineName]:

@@ -68,6 +68,7 @@ class MachineSettings:
     points_age_seconds: float = 30 * 24 * 3600.0
     points_bytes_max: int = 20 * 1024 * MB
     named_points_max: int = 100  # per machine; they go only when their owner says so
+    pack_after_start_seconds: float = 30.0  # what an earlier server left whole: a start is busy enough with those who come back
     ready_sandboxes: int = 2  # restored from the default template and waiting, so that a new machine is there in milliseconds
 
 

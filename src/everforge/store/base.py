@@ -253,6 +253,10 @@ class Snapshots(Protocol):
         """
         ...
 
+    async def costs(self, ids: Sequence[SnapshotId]) -> Mapping[SnapshotId, int]:
+        """Bytes on the disk, of the packed ones among them: what they share with others is divided by how many share it."""
+        ...
+
     async def verify_small(self, manifest: Manifest, folder: Path) -> None:
         """Hashes of everything but the large memory image; quick, to be done before a restore begins. Raises SnapshotDamaged."""
         ...

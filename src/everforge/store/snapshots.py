@@ -12,9 +12,9 @@ import logging
 import os
 import secrets
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -123,6 +123,9 @@ class SnapshotFolder:
     async def unpacked(self, ids: Sequence[SnapshotId]) -> Sequence[SnapshotId]:
         return await self._run(lambda: [id for id in ids if self._is_unpacked(id)])
 
+    async def costs(self, ids: Sequence[SnapshotId]) -> Mapping[SnapshotId, int]:
+        return await self._run_long(self._costs, ids)
+
     async def pack(self, id: SnapshotId, base: SnapshotId | None) -> None:
         async with self._lock(id):
             if self._held[id]:
@@ -132,7 +135,9 @@ class SnapshotFolder:
             except EverforgeError:
                 return  # it was deleted meanwhile, or is damaged: then nothing more is to be done to it
             await to_its_end(self._run_long(self._packed.drop_working_copy, id))
-            if manifest.machine is not None and await self._run(large_files, folder, self._packed_bytes, self._disk):
+            large = await self._run(large_files, folder, self._packed_bytes, self._disk)
+            # Asked again: whoever has come for it meanwhile waits for the lock, and should not wait for a packing too.
+            if manifest.machine is not None and large and not self._held[id]:
                 job = Job(root=str(self.root), machine=manifest.machine, snapshot=id, base=base, bytes_min=self._packed_bytes)
                 await self._do_unless_stopped(id, job)
 
@@ -155,8 +160,8 @@ class SnapshotFolder:
     async def delete(self, id: SnapshotId) -> None:
         """One that is not there is fine: it is as asked."""
         self._folder(id)
-        self._stop_packing(id)
-        await to_its_end(self._delete_one(id))
+        with self.hold(id):
+            await to_its_end(self._delete_one(id))
 
     async def _delete_one(self, id: SnapshotId) -> None:
         async with self._lock(id):
@@ -250,6 +255,14 @@ class SnapshotFolder:
 
     def _is_unpacked(self, id: SnapshotId) -> bool:
         return self._packed.has_working_copy(id) or bool(large_files(self._folder(id), self._packed_bytes, self._disk))
+
+    def _costs(self, ids: Sequence[SnapshotId]) -> dict[SnapshotId, int]:
+        found: list[tuple[Manifest, Path]] = []
+        for id in ids:
+            with suppress(EverforgeError):  # damaged ones count as what they were
+                manifest, folder, packed = self._look(id)
+                found += [(manifest, folder)] if packed else []
+        return self._packed.costs(found)
 
     async def _verify(self, manifest: Manifest, folder: Path, executor: Executor, which: Callable[[int], bool]) -> None:
         names = [name for name, (size, _) in manifest.files.items() if which(size)]

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
+from everforge.store.packs.pack import folder_of, locked
+from everforge.store.packs.packer import Packer, PackerProcess
+from everforge.store.packs.packing import Job
 from everforge.wire.errors import SnapshotDamaged
 from everforge.wire.ids import SnapshotId
 from kit.house import House, NewMachine, quick
@@ -78,6 +82,20 @@ async def test_packed_points_are_dropped_as_others_are(house: House) -> None:
     await until(only_the_last_are_there)
 
 
+async def test_the_limit_by_bytes_counts_what_packed_points_take(house: House) -> None:
+    house.settings = quick(points_bytes_max=1_500_000)
+    await house.restart()
+    name = (await house.machines.create(NewMachine(history="each"))).record.name
+    await house.machines.run(name, "big = ''.join(map(str, range(80_000)))")  # 380 KB: four whole ones are over the limit
+    for i in range(8):
+        await house.machines.run(name, f"x = {i}")
+        await until_packed(house, name, i + 1)
+    assert {p.instruction for p in await house.machines.points(name)} >= set(range(9))
+    for i in range(20):
+        await house.machines.run(name, f"big = ''.join(map(str, range({i}, 80_000)))")  # everything moves: nothing to share
+    assert len(await house.machines.points(name)) < 20
+
+
 async def test_what_forks_begin_with_is_packed_when_they_have_all_gone_on(house: House) -> None:
     name = (await house.machines.create(NewMachine())).record.name
     await house.machines.run(name, "x = 1")
@@ -144,3 +162,82 @@ async def test_a_damaged_pack_is_said_so_and_the_machine_goes_on(house: House) -
     assert (await house.machines.run(name, "x")).value == "3"
     await house.machines.rollback(name, snapshot=others[2])
     assert (await house.machines.run(name, "x")).value == "2"
+
+
+# --- nobody waits for it -----------------------------------------------------------------------------------------------------------------
+
+
+class Endless:
+    """A packer that never comes to its end, and has its machine's pack locked meanwhile, as the real one has."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+
+    async def do(self, job: Job) -> bool:
+        folder = folder_of(Path(job.root), job.machine)
+        assert folder is not None
+        if job.snapshot is None:
+            return True
+        folder.mkdir(exist_ok=True)
+        with locked(folder):
+            self.begun.set()
+            await asyncio.Event().wait()
+        return False
+
+    async def close(self) -> None:
+        pass
+
+
+USERS_WAIT: dict[str, Callable[[House, str], Awaitable[object]]] = {
+    "deletes the machine": lambda house, name: house.machines.delete(name),
+    "goes back to the point": lambda house, name: house.machines.rollback(name, snapshot="first"),
+    "goes back to another": lambda house, name: house.machines.rollback(name, snapshot="second"),
+    "forgets the point": lambda house, name: house.machines.forget(name, "first"),
+    "forgets another": lambda house, name: house.machines.forget(name, "second"),
+    "sleeps and wakes": lambda house, name: _sleep_and_wake(house, name),
+}
+
+
+async def _sleep_and_wake(house: House, name: str) -> None:
+    await house.machines.hibernate(name)
+    await house.machines.wake(name)
+
+
+@pytest.mark.parametrize("what", USERS_WAIT)
+async def test_a_user_does_not_wait_for_a_packing_who(what: str) -> None:
+    packer = Endless()
+    house = House(packed_bytes=1, packer=lambda: packer)
+    await house.start()
+    try:
+        name = await with_three_points(house)
+        await packer.begun.wait()
+        async with asyncio.timeout(5):
+            await USERS_WAIT[what](house, name)
+        if what != "deletes the machine":
+            assert (await house.machines.run(name, "x")).end == "value"
+    finally:
+        await house.close()
+
+
+async def with_three_points(house: House) -> str:
+    name = (await house.machines.create(NewMachine())).record.name
+    for label in ("first", "second", "third"):
+        await house.machines.run(name, f"x = {label!r}")
+        await house.machines.snapshot(name, label)
+    return name
+
+
+async def test_what_an_earlier_server_left_whole_is_packed_though_its_machine_sleeps_on() -> None:
+    packers: list[Callable[[], Packer]] = [Endless]
+    house = House(packed_bytes=1, packer=lambda: packers[-1]())
+    await house.start()
+    try:
+        name = await with_three_points(house)
+        await house.machines.hibernate(name)
+        assert packed(house) == set()
+        packers.append(PackerProcess)
+        await house.restart()
+        await until_packed(house, name, 3)
+        assert (await house.machines.get(name)).state == "asleep"
+    finally:
+        await house.close()

@@ -13,12 +13,13 @@ from everforge.store.base import MachineQuery
 from everforge.wire.errors import EverforgeError
 from everforge.wire.events import Accepted, Ended
 from kit.house import House, Killed
-from kit.walks import WALKS, Journal, check_after, prepare
+from kit.packed import until_packed
+from kit.walks import NAME, WALKS, Journal, check_after, house_for, is_part_of, prepare
 
 
 async def steps_of(walk: str) -> list[tuple[str, int]]:
     """Every step that the operation goes through, heard from a run that nobody disturbs."""
-    house = House()
+    house = house_for(walk)
     await house.start()
     journal = Journal()
     await prepare(house.machines, journal)
@@ -28,14 +29,14 @@ async def steps_of(walk: str) -> list[tuple[str, int]]:
     seen = Counter[str]()
     for step in house.life.steps:
         seen[step] += 1
-        if seen[step] > before[step]:
+        if seen[step] > before[step] and is_part_of(walk, step):
             heard.append((step, seen[step]))
     await house.close()
     return heard
 
 
 async def killed_at(walk: str, step: tuple[str, int]) -> None:
-    house = House()
+    house = house_for(walk)
     await house.start(kill_at=step)
     journal = Journal()
     await prepare(house.machines, journal)
@@ -54,6 +55,11 @@ async def killed_at(walk: str, step: tuple[str, int]) -> None:
     await check_after(house.machines, journal)
     await check_tapes(house)
     await house.check_nothing_leaked()
+    if walk == "pack":
+        await until_packed(house.machines, NAME)
+        await house.check_nothing_leaked()
+        await house.machines.delete(NAME)
+        await house.check_nothing_leaked()
     await house.close()
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from everforge.machines.service import Machines
 from kit.crowd import Crowd
 from kit.house import House
+from kit.length import TIMEOUT_FACTOR, length
 from kit.model import MachinesModel, SaveFailed, rule
 
 
@@ -58,7 +60,9 @@ class FakeMachines(MachinesModel):
 
 
 SLOW_IS_FINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-TestFakeMachines = FakeMachines.TestCase
-TestFakeMachines.settings = settings(SLOW_IS_FINE, max_examples=60, stateful_step_count=50)
-TestCrowd = Crowd.TestCase
-TestCrowd.settings = settings(SLOW_IS_FINE, max_examples=40, stateful_step_count=50)  # each step is what two to four clients do
+TestFakeMachines = pytest.mark.timeout(300 * TIMEOUT_FACTOR)(FakeMachines.TestCase)
+TestFakeMachines.settings = settings(SLOW_IS_FINE, max_examples=length(60, 400), stateful_step_count=length(50, 150))
+TestCrowd = pytest.mark.timeout(300 * TIMEOUT_FACTOR)(Crowd.TestCase)
+TestCrowd.settings = settings(
+    SLOW_IS_FINE, max_examples=length(40, 500), stateful_step_count=length(50, 100)
+)  # each step is what two to four clients do

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import everforge.machines
 from everforge.machines.lifecycle import Arrow
-from kit.house import House
-from kit.walks import WALKS, Journal, prepare
+from kit.walks import WALKS, Journal, house_for, prepare
 
 SOURCES = Path(everforge.machines.__file__).parent
 FAILURES = {
@@ -41,8 +40,8 @@ def named_in_the_code() -> set[str]:
 
 async def test_the_walks_go_through_every_step_of_the_code() -> None:
     heard: set[str] = set()
-    for walk in WALKS.values():
-        house = House()
+    for name, walk in WALKS.items():
+        house = house_for(name)
         await house.start()
         journal = Journal()
         await prepare(house.machines, journal)

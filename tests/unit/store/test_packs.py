@@ -8,6 +8,7 @@ import errno
 import itertools
 import os
 import random
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,10 @@ class InThread:
     def __init__(self, disk: Disk | None = None) -> None:
         self.disk = disk or Disk()
         self.collected = asyncio.Event()
+        self.jobs: list[Job] = []
 
     async def do(self, job: Job) -> bool:
+        self.jobs.append(job)
         try:
             await to_its_end(asyncio.to_thread(packing.run, job, self.disk))
         except (OSError, EverforgeError):
@@ -50,8 +53,8 @@ class InThread:
         pass
 
 
-def make(root: Path, disk: Disk | None = None) -> SnapshotFolder:
-    return SnapshotFolder(root, disk=disk, small_bytes=100, packed_bytes=PAGE, packer=InThread(disk))
+def make(root: Path, disk: Disk | None = None, packer: InThread | None = None) -> SnapshotFolder:
+    return SnapshotFolder(root, disk=disk, small_bytes=100, packed_bytes=PAGE, packer=packer or InThread(disk))
 
 
 @pytest.fixture
@@ -168,6 +171,18 @@ async def test_unpacked_names_those_that_take_more_room_than_they_must(folder: S
 # --- who depends on whom -------------------------------------------------------------------------------------------------------------------
 
 
+async def test_a_packed_point_costs_its_part_of_what_it_shares_and_a_whole_one_is_not_counted_here(folder: SnapshotFolder) -> None:
+    memory = pages(1000)
+    points = [await save(folder, changed(memory, i)) for i in range(10)]
+    for point in points[:8]:
+        await folder.pack(point, None)
+    costs = await folder.costs([*points, new_snapshot_id()])
+    assert set(costs) == set(points[:8])
+    assert 0.9 < sum(costs.values()) / (1007 * PAGE) < 1.2
+    (folder.root / points[0] / "manifest.json").write_text("damaged")
+    assert set(await folder.costs(points)) == set(points[1:8])
+
+
 async def test_points_stay_whole_when_their_template_is_deleted_or_made_anew(folder: SnapshotFolder) -> None:
     warm = pages(20)
     template = await save(folder, warm, machine=None)
@@ -250,6 +265,46 @@ async def test_what_is_held_is_not_packed(folder: SnapshotFolder) -> None:
         assert (where / "pages.img").exists()
     await folder.pack(point, None)
     assert not where.exists()
+
+
+class PausingDisk(Disk):
+    """Stops where it looks at the files of a folder, until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.paused, self.go_on = threading.Event(), threading.Event()
+
+    def sizes(self, folder: Path) -> dict[str, int]:
+        self.paused.set()
+        assert self.go_on.wait(10)
+        return super().sizes(folder)
+
+
+@pytest.mark.parametrize("what", ["open", "delete"])
+async def test_who_comes_for_a_point_that_is_about_to_be_packed_does_not_wait_for_that(tmp_path: Path, what: str) -> None:
+    saving = make(tmp_path / "snapshots")
+    point = await save(saving, memory := pages(3))
+    disk, packer = PausingDisk(), InThread()
+    folder = make(tmp_path / "snapshots", disk, packer)
+    packing_it = asyncio.ensure_future(folder.pack(point, None))
+    await asyncio.to_thread(disk.paused.wait, 10)
+    if what == "open":
+        with folder.hold(point):
+            disk.go_on.set()
+            await packing_it
+            assert not is_packed(folder, point)
+    else:
+        deleting = asyncio.ensure_future(folder.delete(point))
+        await asyncio.sleep(0)
+        disk.go_on.set()
+        await asyncio.gather(packing_it, deleting)
+        assert names(folder) == set()
+    assert packer.jobs == []
+    if what == "open":
+        await folder.pack(point, None)
+        assert is_packed(folder, point)
+        assert await content(folder, point) == b"".join(memory)
+    await folder.close()
+    await saving.close()
 
 
 async def test_many_open_pack_and_delete_at_once_and_all_that_is_open_is_right(folder: SnapshotFolder) -> None:

@@ -34,9 +34,10 @@ from .index import BASE, PACK, PAGE_BYTES, ZERO, Index
 PREFIX = ".pack-"
 PAGES, DIGESTS, BASE_PREFIX, NEW = "pages", "digests", "base-", ".new-"
 FREE = bytes(DIGEST_BYTES)  # as the digest of a slot: empty, and its space given back
-LOCK_SECONDS = 30.0  # only the end of a packer whose server was killed is ever waited for
+LOCK_SECONDS = 30.0  # for the end of a packer whose server was killed; nobody waits for one that is at work
 LOCK_PAUSE_SECONDS = 0.02
 ZEROS = bytes(PAGE_BYTES)
+BLOCK_BYTES = 512  # what stat(2) counts in, whatever the file system does
 CANNOT_LINK = frozenset({errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP, errno.EXDEV, errno.ENOENT})
 _MACHINE = re.compile(r"[a-z0-9]{1,64}")
 
@@ -53,10 +54,16 @@ def indexes(folder: Path) -> list[SnapshotId]:
         return []
 
 
+def bytes_used(folder: Path) -> int:
+    """Of the disk, without the base: that one is there anyway."""
+    with os.scandir(folder) as entries:
+        return sum(entry.stat(follow_symlinks=False).st_blocks * BLOCK_BYTES for entry in entries if not entry.name.startswith(BASE_PREFIX))
+
+
 @contextmanager
-def locked(folder: Path) -> Generator[None]:
+def locked(folder: Path, patience_seconds: float = LOCK_SECONDS) -> Generator[None]:
     """Raises FileNotFoundError when there is no such pack, BlockingIOError when another has it for too long."""
-    deadline = time.monotonic() + LOCK_SECONDS
+    deadline = time.monotonic() + patience_seconds
     while True:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 from everforge.store import manifests
@@ -35,6 +36,19 @@ class PackedSnapshots:
         """A file that is there counts, whatever the pack says."""
         home = folder_of(self._root, manifest.machine)
         return bool(manifest.files.keys() - present) and home is not None and os.path.lexists(home / manifest.snapshot)
+
+    def costs(self, packed: Iterable[tuple[Manifest, Path]]) -> dict[SnapshotId, int]:
+        """What lies in the folder of each, and its part of the pack. What is gone meanwhile costs nothing."""
+        costs: dict[SnapshotId, int] = {}
+        parts: dict[Path, int] = {}
+        for manifest, folder in packed:
+            home = folder_of(self._root, manifest.machine)
+            assert home is not None
+            with contextlib.suppress(OSError):
+                if home not in parts:
+                    parts[home] = pack.bytes_used(home) // max(1, len(pack.indexes(home)))
+                costs[manifest.snapshot] = parts[home] + sum(self._disk.sizes(folder).values())
+        return costs
 
     def working_copy(self, manifest: Manifest) -> Path:
         """A folder with all files of the snapshot, made now if there is none. Raises SnapshotDamaged, DiskFull, WakeFailed."""
@@ -75,7 +89,7 @@ class PackedSnapshots:
             log.warning("%s could not be removed, the next start tries again: %s", copy, e)
 
     def forget(self, id: SnapshotId, machine: str | None) -> bool:
-        """Its snapshot is gone. True when pages of others lie in the same pack, so that somebody must look which are still needed."""
+        """Its snapshot is gone. True when somebody must look which pages are still needed: others lie in the same pack, or are just being packed."""
         self.drop_working_copy(id)
         home = folder_of(self._root, machine)
         if home is None or not home.is_dir():
@@ -85,7 +99,9 @@ class PackedSnapshots:
             self._disk.remove_file(home / id)
             if pack.indexes(home):
                 return was_packed
-            self._collect(home)  # nothing was packed there, or nothing is any more; a packing that was cut off leaves one, too
+            self._collect(home, 0.0)  # nothing was packed there, or nothing is any more; a packing that was cut off leaves one, too
+        except BlockingIOError:
+            return True
         except OSError as e:
             log.warning("the pack %s could not be cleaned, the next start tries again: %s", home, e)
         return False
@@ -105,12 +121,12 @@ class PackedSnapshots:
             for id in loose:
                 self._disk.remove_file(home / id)
             if loose or not known:
-                self._collect(home)
+                self._collect(home, pack.LOCK_SECONDS)
         except (OSError, EverforgeError) as e:
             log.warning("the pack %s could not be cleaned, the next start tries again: %s", home, e)
 
-    def _collect(self, home: Path) -> None:
-        with contextlib.suppress(FileNotFoundError), locked(home), Pack(home, self._disk) as opened:
+    def _collect(self, home: Path, patience_seconds: float) -> None:
+        with contextlib.suppress(FileNotFoundError), locked(home, patience_seconds), Pack(home, self._disk) as opened:
             opened.collect()
 
     def _working(self, id: SnapshotId) -> Path:
