@@ -16,6 +16,7 @@ from everforge.engine.warden import folders, processes
 from everforge.wire.ids import new_snapshot_id
 
 GONE_SECONDS = 20.0
+LINGER_SECONDS = 0.2
 
 
 class GvisorGround:
@@ -29,7 +30,7 @@ class GvisorGround:
 
     async def open(self) -> Gvisor:
         images = self.image.root.parent.parent
-        self.engine = await Gvisor.open(self.data, self._runsc, images, pool=self._pool, linger_seconds=0.2)
+        self.engine = await Gvisor.open(self.data, self._runsc, images, pool=self._pool, linger_seconds=LINGER_SECONDS)
         self._descriptors = self._descriptors or _open_descriptors()
         return self.engine
 

@@ -18,6 +18,7 @@ import pytest
 
 import everforge
 from everforge.engine.base import How, Image, Limits, Sandbox
+from everforge.engine.gvisor.client import Client
 from everforge.engine.gvisor.pools import PoolSettings
 from everforge.engine.warden import bundle, processes
 from everforge.wire.errors import DiskFull, EverforgeError, InvalidInput, SnapshotDamaged, StartFailed
@@ -25,7 +26,7 @@ from everforge.wire.messages import End
 
 from .engine_suite import LIMITS, restored, saved, started
 from .guest_driver import Driver
-from .gvisor_ground import GvisorGround, until
+from .gvisor_ground import LINGER_SECONDS, GvisorGround, until
 
 pytestmark = [pytest.mark.gvisor, pytest.mark.root]
 
@@ -268,6 +269,22 @@ class TestPools:
 
 
 class TestFaults:
+    async def test_a_new_warden_waits_for_a_server_that_is_slow_to_come(self, ground: GvisorGround, monkeypatch: pytest.MonkeyPatch) -> None:
+        start = Client._start  # pyright: ignore[reportPrivateUsage]
+
+        async def start_and_doze(client: Client) -> bool:
+            started = await start(client)
+            await asyncio.sleep(5 * LINGER_SECONDS)
+            return started
+
+        sandbox, driver = await started(ground)
+        monkeypatch.setattr(Client, "_start", start_and_doze)
+        os.kill(ground.engine.warden_pid, signal.SIGKILL)
+        assert await sandbox.memory_bytes() > 0  # asked of the new one, which has not ended meanwhile, and taken everything with it
+        assert await driver.value("1 + 1") == "2"
+        await sandbox.destroy()
+        await ground.leaves_nothing()
+
     async def test_a_killed_warden_is_replaced_and_the_guest_goes_on(self, ground: GvisorGround) -> None:
         sandbox, driver = await started(ground)
         await driver.begin("import time\nfor n in range(100): print(n); time.sleep(0.01)")

@@ -25,6 +25,7 @@ from .door import Door
 from .sandboxes import Sandboxes
 
 LISTEN_BACKLOG = 8
+EXPECTED_SECONDS = 60.0  # for whoever had us started to come, on a computer that is out of breath; they may bring sandboxes that our end would cost
 LOG_BYTES_MAX = 1024 * 1024
 
 
@@ -169,11 +170,13 @@ async def _run(
 
 async def _until_unneeded(places: folders.Folders, lock: int, door: Door, sandboxes: Sandboxes, linger_seconds: float) -> None:
     """Nothing is held and nobody came for a while; or the data folder is gone or another's, and no server can ever come back to what is held."""
+    seconds = max(linger_seconds, EXPECTED_SECONDS)
     while True:
         door.changed.clear()
         try:
-            async with asyncio.timeout(linger_seconds):
+            async with asyncio.timeout(seconds):
                 await door.changed.wait()
+            seconds = linger_seconds
         except TimeoutError:
             if door.is_held:
                 continue
