@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from everforge.wire.errors import EverforgeError, QueueFull
 from everforge.wire.events import Ended
 
+MANY_WAIT = 16  # for the end of one instruction
+
 
 @dataclass(slots=True)
 class Instruction:
-    """Accepted and on the tape; its end will be there too."""
+    """Accepted, or about to be; once it is on the tape, its end will be there too."""
 
     number: int
     code: str
     timeout_seconds: float
+    recorded: asyncio.Future[bool] | None = None  # None: it is on the tape. Otherwise it is on its way there: True when it has come, False if not
 
 
 @dataclass(slots=True)
@@ -38,14 +43,9 @@ class Agenda:
     def __init__(self, limit: int) -> None:
         self._items: deque[Instruction | Operation] = deque()
         self._limit = limit
-        self._reserved = 0
-        self._ends: dict[int, asyncio.Future[Ended]] = {}
+        self._ends: dict[int, list[asyncio.Future[Ended]]] = {}  # who waits for each
         self.interrupted: set[int] = set()  # to be ended without a run
         self.changed = asyncio.Event()
-
-    def __len__(self) -> int:
-        """Places taken, those of instructions on their way to the tape included."""
-        return len(self._items) + self._reserved
 
     @property
     def empty(self) -> bool:
@@ -56,53 +56,86 @@ class Agenda:
         """Instructions accepted and not ended, the running one included."""
         return sorted(self._ends)
 
-    def reserve(self) -> None:
-        """Take a place before the item is written on the tape, so that what was accepted always fits."""
-        if len(self) >= self._limit:
+    def check_room(self) -> None:
+        if len(self._items) >= self._limit:
             raise QueueFull(f"{self._limit} instructions are waiting for this machine already; try again when some are done")
-        self._reserved += 1
-
-    def release(self) -> None:
-        self._reserved -= 1
 
     def put(self, item: Instruction | Operation) -> None:
-        """Instructions keep the order of their numbers, even if their writes were confirmed in another."""
-        at = len(self._items)
-        if isinstance(item, Instruction):
+        """An instruction takes its place before it is written on the tape: so it keeps it, what was accepted always fits, and whoever runs it can
+        make everything ready meanwhile."""
+        self._items.append(item)
+        if isinstance(item, Instruction) and item.recorded is None:
             self.expect(item.number)
-            while at and isinstance(before := self._items[at - 1], Instruction) and before.number > item.number:
-                at -= 1
-        self._items.insert(at, item)
         self.changed.set()
+
+    def confirm(self, instruction: Instruction) -> None:
+        """It is on the tape."""
+        recorded, instruction.recorded = instruction.recorded, None
+        self.expect(instruction.number)
+        if recorded is not None and not recorded.done():
+            recorded.set_result(True)
+
+    def withdraw(self, instruction: Instruction) -> None:
+        """It could not be written: it never was."""
+        with contextlib.suppress(ValueError):
+            self._items.remove(instruction)
+        if instruction.recorded is not None and not instruction.recorded.done():
+            instruction.recorded.set_result(False)
 
     def expect(self, number: int) -> None:
         """Its end will come."""
-        self._ends[number] = asyncio.get_running_loop().create_future()
+        self._ends.setdefault(number, [])
 
-    def take(self) -> Instruction | Operation | None:
-        return self._items.popleft() if self._items else None
+    @property
+    def first(self) -> Instruction | Operation | None:
+        return self._items[0] if self._items else None
+
+    def take(self) -> None:
+        """The first one leaves its place."""
+        self._items.popleft()
 
     def clear(self, refusal: EverforgeError) -> list[int]:
-        """Empty it: operations fail with `refusal`; the numbers of the instructions, which must get an end on the tape, are returned."""
+        """Operations fail with `refusal`; the numbers of the instructions, which must get an end on the tape, are returned.
+
+        Those on their way to the tape stay: they come after this.
+        """
         items, self._items = self._items, deque()
+        numbers: list[int] = []
         for item in items:
             if isinstance(item, Operation):
                 item.fail(refusal)
-        return [item.number for item in items if isinstance(item, Instruction)]
+            elif item.recorded is None:
+                numbers.append(item.number)
+            else:
+                self._items.append(item)
+        return numbers
+
+    def awaits(self, number: int) -> bool:
+        """Accepted and not ended?"""
+        return number in self._ends
 
     def end(self, number: int) -> asyncio.Future[Ended] | None:
-        return self._ends.get(number)
+        """Will have the end; each caller's own, which it may cancel. None: it has ended, or never was."""
+        waiting = self._ends.get(number)
+        if waiting is None:
+            return None
+        if len(waiting) >= MANY_WAIT:  # most have gone away, and come again
+            waiting[:] = [future for future in waiting if not future.done()]
+        future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        waiting.append(future)
+        return future
 
     def tell(self, ended: Ended) -> None:
         """It is on the tape: whoever waits may know."""
         self.interrupted.discard(ended.instruction)
-        if (future := self._ends.pop(ended.instruction, None)) and not future.done():
-            future.set_result(ended)
+        for future in self._ends.pop(ended.instruction, ()):
+            if not future.done():
+                future.set_result(ended)
 
     def give_up(self, error: EverforgeError) -> None:
         """The keeper is going, for good or for worse; the tape may still say how things ended."""
         self.clear(error)
-        for future in self._ends.values():
+        for future in chain.from_iterable(self._ends.values()):
             if not future.done():
                 future.set_exception(error)
                 future.exception()  # nobody may be waiting

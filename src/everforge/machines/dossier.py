@@ -20,6 +20,7 @@ from .steps import Steps
 from .tape import TapeReaders
 
 log = logging.getLogger(__name__)
+USED_EVERY_SECONDS = 60.0  # a crash of the server forgets no more of when a machine was last used
 FULL_DISK_PAUSE_SECONDS = 0.5  # between tries to write what must be written
 
 # What a reader of the tape should hear of; the other arrows are beginnings and ends of these.
@@ -35,17 +36,34 @@ class _Publication:
 class Dossier:
     def __init__(self, record: MachineRecord, store: Store, readers: TapeReaders, steps: Steps) -> None:
         self.record = record
+        self.residence = Residence(record.residence)
         self.store = store
         self.steps = steps
         self.waits_for_room = asyncio.Event()  # something that has happened cannot be written: the disk is full
         self._waiting = 0
         self._readers = readers
+        self._used_at = 0.0
         self._end = START  # of the tape, as far as it was written and published here
         self._publications: deque[_Publication] = deque()
 
+    def use(self) -> dict[str, Any]:
+        """It was used just now; returns what of that is to be recorded. Only people look at the time, so it is written now and then."""
+        self._used_at = now = time.time()
+        fields: dict[str, Any] = {}
+        if self.record.notice is not None:
+            fields["notice"] = None  # told
+        if now >= self.record.last_used_at + USED_EVERY_SECONDS:
+            fields["last_used_at"] = now
+        return fields
+
     @property
-    def residence(self) -> Residence:
-        return Residence(self.record.residence)
+    def used_at(self) -> float:
+        return max(self._used_at, self.record.last_used_at)
+
+    @property
+    def present(self) -> MachineRecord:
+        """The record with what was not yet written of it."""
+        return _changed(self.record, {"last_used_at": self.used_at})
 
     async def write(
         self,
@@ -79,6 +97,8 @@ class Dossier:
             with self.steps.step(f"record {arrow or step or 'change'}"):
                 written = await self._commit(change, patient)
             self.record = _changed(self.record, values)
+            if "residence" in values:
+                self.residence = Residence(values["residence"])
             turn.events = written
         finally:
             turn.done = True

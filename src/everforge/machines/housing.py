@@ -189,7 +189,7 @@ class Housing:
         try:
             await self.dossier.write(Arrow.SAVE_STARTED, patient=False)
         except DiskFull as e:
-            return None, e, None if ended is None else await incarnation.commit_end(_not_durable(ended, e), set=_used())
+            return None, e, None if ended is None else await incarnation.commit_end(_not_durable(ended, e), set=self.dossier.use())
         try:
             async with self.saver.saved(incarnation, self.effects) as (partial, manifest, position):
                 await incarnation.go()
@@ -213,7 +213,7 @@ class Housing:
         if ended is None:
             await self.dossier.write(**write)  # pyright: ignore[reportArgumentType]
         else:
-            fields |= _used()
+            fields |= self.dossier.use()
             ended = await incarnation.commit_end(ended if error is None else _not_durable(ended, error), **write)
         await self.saver.remove(drop)
         self._archive.consider(self.dossier.record.id)
@@ -238,7 +238,13 @@ class Housing:
             drop = await self.saver.to_retire(point, None)
             await self.dossier.write(
                 Arrow.SLEEP_RECORDED,
-                set={"head": point.snapshot, "sandbox": None, "error": None, "unsaved_from": self._unsaved_from()},
+                set={
+                    "head": point.snapshot,
+                    "sandbox": None,
+                    "error": None,
+                    "unsaved_from": self._unsaved_from(),
+                    "last_used_at": self.dossier.used_at,
+                },
                 detail={"snapshot": point.snapshot},
                 add_points=[point],
                 drop_points=drop,
@@ -271,11 +277,6 @@ class Housing:
 
     def _unsaved_from(self) -> int:
         return max(self.dossier.record.unsaved_from, 0 if self.effects is None else self.effects + 1)
-
-
-def _used() -> dict[str, object]:
-    """What every end of an instruction changes in the record."""
-    return {"last_used_at": time.time(), "notice": None}
 
 
 def _not_durable(ended: Ended, error: SaveFailed) -> Ended:

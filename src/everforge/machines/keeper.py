@@ -79,7 +79,7 @@ class Keeper:
 
     @property
     def idle_since(self) -> float | None:
-        quiet = self.residency.now is Residence.AWAKE and self.turn is Turn.IDLE and not len(self._agenda)
+        quiet = self.residency.now is Residence.AWAKE and self.turn is Turn.IDLE and self._agenda.empty
         return self._active_at if quiet else None
 
     @property
@@ -95,7 +95,12 @@ class Keeper:
             yield
         finally:
             self._pins -= 1
-            self._agenda.changed.set()
+            if not self._pins and self._may_retire():
+                self._agenda.changed.set()
+
+    def look_again(self) -> None:
+        """The record was changed from outside: it may be time to sleep already."""
+        self._agenda.changed.set()
 
     # --- doors ---------------------------------------------------------------------------------------------------------------------------
 
@@ -133,22 +138,25 @@ class Keeper:
 
     async def _accept(self, code: str, timeout_seconds: float, key: str | None) -> int:
         await self.residency.check_accepting()
-        self._agenda.reserve()
+        self._agenda.check_room()
+        number, self._next_instruction = self._next_instruction, self._next_instruction + 1
+        instruction = Instruction(number, code, timeout_seconds, asyncio.get_running_loop().create_future())
+        self._agenda.put(instruction)
         try:
-            number, self._next_instruction = self._next_instruction, self._next_instruction + 1
             event = Accepted(instruction=number, code=code, timeout_seconds=timeout_seconds, key=key)
             await self.dossier.write(set={"next_instruction": number + 1}, events=[event], step="accept", patient=False)
-        finally:
-            self._agenda.release()
+        except BaseException:
+            self._agenda.withdraw(instruction)
+            raise
         if self._gone:
             raise Uncertain(f"instruction {number} was accepted while its keeper went; the tape says what becomes of it", position=None)
-        self._agenda.put(Instruction(number, code, timeout_seconds))
+        self._agenda.confirm(instruction)
         return number
 
     async def end_of(self, number: int) -> Ended:
         """Waits for the end of an instruction; any number of callers."""
-        if future := self._agenda.end(number):
-            return await asyncio.shield(future)
+        if end := self._agenda.end(number):
+            return await end
         found = await self.dossier.store.instruction(self.id, number)
         if found is None:
             raise InstructionNotFound(f"machine {self.dossier.record.name} has no instruction {number}")
@@ -161,8 +169,7 @@ class Keeper:
         with self.pinned():
             if self._gone:
                 raise Uncertain(f"{name} was not begun: the machine's keeper is gone; try again", position=None)
-            self._agenda.reserve()
-            self._agenda.release()
+            self._agenda.check_room()
             operation = Operation(name, act)
             self._agenda.put(operation)
             return await operation.done
@@ -261,12 +268,16 @@ class Keeper:
         if self._inherited is not None:
             inherited, self._inherited = self._inherited, None
             await self._run(inherited.instruction, lambda run: run.resume(inherited.end, inherited.ran_seconds))
-        elif (item := self._agenda.take()) is None:
+        elif (item := self._agenda.first) is None:
             await self._idle()
-        elif isinstance(item, Instruction):
-            await self._take_turn(item)
-        else:
+        elif isinstance(item, Operation):
+            self._agenda.take()
             await self._operate(item)
+        elif item.recorded is not None:
+            await item.recorded  # it keeps its place, or is withdrawn
+        else:
+            self._agenda.take()
+            await self._take_turn(item)
 
     async def _lose(self, ending: Any) -> None:
         last = self._current.instruction.number if self._current else self.residency.housing.effects
@@ -278,14 +289,19 @@ class Keeper:
         return settled and self._agenda.empty and not self._pins
 
     async def _idle(self) -> None:
-        self._agenda.changed.clear()
-        seconds: float | None = None
-        if self.residency.now is Residence.AWAKE:
-            seconds = max(self._active_at + self.dossier.record.idle_seconds, self.residency.save_retry_at) - time.monotonic()
+        changed = self._agenda.changed
+        changed.clear()
+        if self.residency.now is not Residence.AWAKE:
+            await changed.wait()
+            return
+        due_at = max(self._active_at + self.dossier.record.idle_seconds, self.residency.save_retry_at)
+        loop = asyncio.get_running_loop()
+        alarm = loop.call_later(due_at - time.monotonic(), changed.set)  # asyncio.timeout does the same in many times the time
         try:
-            async with asyncio.timeout(seconds):
-                await self._agenda.changed.wait()
-        except TimeoutError:
+            await changed.wait()
+        finally:
+            alarm.cancel()
+        if time.monotonic() >= due_at and self._agenda.empty and self.residency.now is Residence.AWAKE:
             with contextlib.suppress(SaveFailed, SandboxLost):
                 await self.residency.hibernate(lambda: not self._agenda.empty)
 
@@ -313,7 +329,7 @@ class Keeper:
         except (NoCapacity, WakeFailed, DiskFull) as e:
             await self._end_without_run(instruction.number, "error", f"{e.code}: {e.message}", retry="later")
         except EverforgeError as e:
-            if self._agenda.end(instruction.number):  # unless breaking down has ended it already
+            if self._agenda.awaits(instruction.number):  # unless breaking down has ended it already
                 await self._end_without_run(instruction.number, "lost", f"{e.code}: {e.message}")
         else:
             if instruction.number in self._agenda.interrupted:  # asked for while it was being woken
@@ -355,5 +371,5 @@ class Keeper:
         if self.dossier.record.durability == "each":
             ended = await housing.save_with_end(ended)
         else:
-            ended = await housing.incarnation.commit_end(ended, set={"last_used_at": time.time(), "notice": None})
+            ended = await housing.incarnation.commit_end(ended, set=self.dossier.use())
         self._agenda.tell(ended)

@@ -151,11 +151,11 @@ class Machines:
     async def get(self, name: str) -> MachineView:
         record = await self._record(name)
         keeper = self.keepers.get(record.id)
-        return self._view(keeper.dossier.record if keeper else record, keeper)
+        return self._view(keeper.dossier.present if keeper else record, keeper)
 
     async def list(self, query: MachineQuery) -> Sequence[MachineView]:
         requests.query(query)
-        return [self._view(k.dossier.record if (k := self.keepers.get(r.id)) else r, k) for r in await self.store.machines(query)]
+        return [self._view(k.dossier.present if (k := self.keepers.get(r.id)) else r, k) for r in await self.store.machines(query)]
 
     async def update(
         self,
@@ -182,6 +182,7 @@ class Machines:
         keeper = await self._keeper(name)
         with keeper.pinned():
             await to_its_end(keeper.dossier.write(set=fields, step="update", patient=False))
+            keeper.look_again()
         return self._view(keeper.dossier.record, keeper)
 
     async def delete(self, name: str) -> None:

@@ -121,12 +121,13 @@ class Lost(Event):
 KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in (Accepted, Output, Displayed, Ended, Moved, Lost)}
 _NAMES = {cls: tuple(f.name for f in fields(cls)) for cls in KINDS.values()}
 _COLUMNS = frozenset(f.name for f in fields(Event))  # stored in columns of their own, not in the body
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 _BODY = {cls: tuple(f.name for f in fields(cls) if f.name not in _COLUMNS) for cls in KINDS.values()}
 
 
 def encode_body(event: Event) -> str:
     """ASCII JSON: survives lone surrogates and NUL in any database."""
-    return json.dumps({name: getattr(event, name) for name in _BODY[type(event)]}, separators=(",", ":"))
+    return _ENCODER.encode({name: getattr(event, name) for name in _BODY[type(event)]})
 
 
 def decode(kind: str, body: str, *, position: int, time: float, epoch: int, frame: int) -> Event:

@@ -78,11 +78,8 @@ class Writer:
 
     def _gather(self, first: _Write) -> tuple[list[_Write], bool]:
         group = [first]
-        while len(group) < GROUP_MAX:
-            try:
-                write = self._queue.get_nowait()
-            except queue.Empty:
-                break
+        while len(group) < GROUP_MAX and not self._queue.empty():  # nobody else takes from it
+            write = self._queue.get()
             if write is None:
                 return group, True
             group.append(write)
@@ -102,7 +99,8 @@ class Writer:
                     for write in part:
                         self._write_group([write])
                 return
-            self._answer(part, results)
+            self._answer(part, results)  # first: what is left to do here is done while they wake up
+            self._count(len(results))
             begun += len(results)
 
     def _transaction(self, part: list[_Write]) -> list[Any]:
@@ -123,10 +121,14 @@ class Writer:
             if connection.in_transaction:
                 _roll_back(connection)
             raise
-        self._syncer.committed(changes.positions, changes.instructions)
-        self._count_log(len(results) * PAGES_PER_CHANGE * PAGE_BYTES + 2 * changes.size_bytes)
-        changes.keep()
         return results
+
+    def _count(self, count: int) -> None:
+        """So many were committed."""
+        changes = self._changes
+        self._syncer.committed(changes.positions, changes.instructions)
+        self._count_log(count * PAGES_PER_CHANGE * PAGE_BYTES + 2 * changes.size_bytes)
+        changes.keep()
 
     def _answer(self, part: list[_Write], results: list[Any]) -> None:
         answers: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
