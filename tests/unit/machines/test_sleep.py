@@ -333,3 +333,15 @@ async def test_a_template_that_rots_is_made_again(house: House) -> None:
     assert (await house.machines.run(await new(house), "1 + 1")).value == "2"
     await house.machines.reset(name)
     assert (await house.machines.run(name, "1 + 1")).value == "2"
+
+
+async def test_the_time_of_the_last_use_is_seen_at_once_and_outlives_a_sleep(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "1")
+    first = (await house.machines.get(name)).record.last_used_at
+    await house.machines.run(name, "1")
+    last = (await house.machines.get(name)).record.last_used_at
+    assert last > first
+    await house.machines.hibernate(name)
+    await house.restart()
+    assert (await house.machines.get(name)).record.last_used_at == last
