@@ -116,7 +116,8 @@ async def sleeper(data: Path, tmp_path: Path) -> AsyncIterator[Sleeper]:
         await machines.hibernate(name)
         folder = data / "snapshots" / str((await machines.get(name)).record.head)
         shutil.copytree(folder, tmp_path / "spare")
-        yield Sleeper(machines, clock, name, data / "snapshots", tmp_path / "spare", folder)
+        with machines.snapshots.hold(SnapshotId(folder.name)):  # once it is packed, a file that is missing would be no harm
+            yield Sleeper(machines, clock, name, data / "snapshots", tmp_path / "spare", folder)
     await until_gone(data)
 
 
