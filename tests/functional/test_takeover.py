@@ -94,6 +94,8 @@ async def test_a_server_killed_again_and_again_loses_nothing(data: Path) -> None
     await server.call("interrupt", name=name)
     await server.call("result", name=name, instruction=number)
     tape = await server.call("tape", name=name)
+    printed = int((await server.call("run", name=name, code="i"))["value"])  # the last line, or the one that it was about to print
+    assert len(lines(tape, number)) in (printed, printed + 1)
     check_every_line_once(tape, number, len(lines(tape, number)), ("interrupted", None))
     await finish(server, name)
 

@@ -159,7 +159,11 @@ def _alone(catalogue: Catalogue, progress: Progress) -> Generator[None, None, No
     """One builder at a time; whatever half-made thing lies there then was left by one that was killed."""
     _check_writable("cache folder", catalogue.cache, "EVERFORGE_CACHE")
     _check_writable("folder of images", catalogue.images, "EVERFORGE_IMAGES")
-    door = os.open(catalogue.images / ".building", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    place = catalogue.images / ".building"
+    try:
+        door = os.open(place, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise ImageBuildFailed(f"{place} cannot be opened ({error.strerror}); move it away, or set EVERFORGE_IMAGES to another folder") from error
     try:
         try:
             fcntl.flock(door, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -46,20 +46,23 @@ class WatchedImages:
 
     async def scrub(self, digest: str) -> None:
         """Raises ImageDamaged, ImageNotFound; and Uncertain when it could not be looked at. Cancelled, it ends at once."""
+        before = await asyncio.to_thread(self._image, digest)
         told = await _look_apart(self._catalogue.images, digest)
-        await asyncio.to_thread(self._note, digest, told)
+        if before is None or before != await asyncio.to_thread(self._image, digest):
+            return  # deleted meanwhile, and perhaps built again: what was seen is not of the one that is there now
+        await asyncio.to_thread(self._note, before, told)
         if told:
             raise ImageDamaged(told, digest=digest)
 
-    def _note(self, digest: str, told: str) -> None:
-        image = next((image for image in self._catalogue.list() if image.digest == digest), None)
-        if image is None:
-            return
-        self._damaged[digest] = (image.created_at, told)
+    def _image(self, digest: str) -> CataloguedImage | None:
+        return next((image for image in self._catalogue.list() if image.digest == digest), None)
+
+    def _note(self, image: CataloguedImage, told: str) -> None:
+        self._damaged[image.digest] = (image.created_at, told)
         try:
             self._catalogue.note_damage(image, told)
         except OSError as error:
-            log.warning("the state of image %s could not be noted for the next server: %s", digest[:12], error)
+            log.warning("the state of image %s could not be noted for the next server: %s", image.digest[:12], error)
 
 
 async def _look_apart(images: Path, digest: str) -> str:

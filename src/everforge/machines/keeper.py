@@ -66,6 +66,7 @@ class Keeper:
         self._current: TurnRun | None = None
         self._inherited: RunningTurn | None = None
         self._pins = 0
+        self._settling = False  # the server is stopping: what has not begun is left to the next one
         self._gone = False  # retired, failed or stopped: nobody looks at its agenda any more
         self.failed = False
         self._active_at = time.monotonic()
@@ -219,8 +220,10 @@ class Keeper:
             await self._settle()
 
     async def _settle(self) -> None:
+        self._settling = True
         self._agenda.clear(Refused("the server is stopping; nothing was done"))
-        if self._current is not None and (end := self._agenda.end(self._current.instruction.number)):
+        running = self._current or self._inherited
+        if running is not None and (end := self._agenda.end(running.instruction.number)):
             await asyncio.wait([end], timeout=self._settings.stop_grace_seconds)
             self.interrupt(pending=False)
             await asyncio.wait([end], timeout=self._settings.interrupt_grace_seconds + self._settings.kill_grace_seconds)
@@ -233,7 +236,7 @@ class Keeper:
             full.cancel()
             ended, _ = await asyncio.gather(sleep, full, return_exceptions=True)
         if self.residency.housing.incarnation is not None:
-            why = ended.message if isinstance(ended, EverforgeError) else "the disk is full"
+            why = str(ended) if isinstance(ended, Exception) else "the disk is full"
             log.error("machine %s could not be hibernated, and is left awake for the next server: %s", self.dossier.record.name, why)
 
     # --- the loop ------------------------------------------------------------------------------------------------------------------------
@@ -277,7 +280,8 @@ class Keeper:
             await item.recorded  # it keeps its place, or is withdrawn
         else:
             self._agenda.take()
-            await self._take_turn(item)
+            if not self._settling:
+                await self._take_turn(item)
 
     async def _lose(self, ending: Any) -> None:
         last = self._current.instruction.number if self._current else self.residency.housing.effects
@@ -334,7 +338,7 @@ class Keeper:
         else:
             if instruction.number in self._agenda.interrupted:  # asked for while it was being woken
                 await self._end_without_run(instruction.number, "interrupted", "interrupted before it ran")
-            else:
+            elif not self._settling:
                 await self._run(instruction, lambda run: run.run())
 
     async def _end_without_run(self, number: int, end: EndKind, error: str, retry: Any = "never") -> None:

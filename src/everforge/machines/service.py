@@ -183,7 +183,7 @@ class Machines:
         with keeper.pinned():
             await to_its_end(keeper.dossier.write(set=fields, step="update", patient=False))
             keeper.look_again()
-        return self._view(keeper.dossier.record, keeper)
+        return self._view(keeper.dossier.present, keeper)
 
     async def delete(self, name: str) -> None:
         """At once, whatever it is doing: what runs or waits ends as cancelled."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import resource
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -20,14 +21,18 @@ from everforge.images.scrub import WatchedImages
 from everforge.machines.service import Machines
 from everforge.machines.settings import MachineSettings
 from everforge.machines.steps import Steps
+from everforge.machines.templates import Templates
 from everforge.progress import Progress, Silent
 from everforge.store.snapshots import SnapshotFolder
 from everforge.store.sql.store import SqlStore
-from everforge.wire.errors import DataFolderBusy
+from everforge.wire.errors import DataFolderBusy, ImageDamaged
 
 from . import caretaker
 from .datafolder import DataFolder
 
+log = logging.getLogger(__name__)
+
+MAKING_LINGER_SECONDS = 1.0  # of the warden that a template is made with: no server is expected
 CARETAKER_SECONDS = 60.0  # for a caretaker to put machines to sleep, or to find that it cannot
 CARETAKER_PAUSE_SECONDS = 0.1
 
@@ -84,7 +89,7 @@ async def open_machines(
         allow_many_descriptors()
         runsc = await asyncio.to_thread(find_or_build, progress)
         catalogue = Catalogue.here()
-        entry = await asyncio.to_thread(ensure, settings.image, catalogue, progress) if for_new_machines else None
+        entry = await asyncio.to_thread(_image_of_new_machines, settings.image, catalogue, progress) if for_new_machines else None
         if entry is not None:  # by digest: another version of this program may give the name to an image of its own meanwhile
             settings = replace(settings, image=entry.image.digest)
         engine = await Gvisor.open(folder.path, runsc, catalogue.images, linger_seconds=warden_linger_seconds)
@@ -110,6 +115,34 @@ async def open_machines(
             await _make_ready(machines, engine, folder, entry)
         undo.pop_all()
         return machines, folder
+
+
+def _image_of_new_machines(name: str, catalogue: Catalogue, progress: Progress) -> CataloguedImage | None:
+    """A damaged one is no reason to leave those who live without a server."""
+    try:
+        return ensure(name, catalogue, progress)
+    except ImageDamaged as e:
+        log.error("no new machines until then: %s", e.message)
+        return None
+
+
+async def make_template(data: Path, settings: MachineSettings) -> Path:
+    """Only that: machines that are there are left as they are. Raises DataFolderBusy also when they are left to a caretaker."""
+    folder = DataFolder(data)
+    if folder.has_caretaker:
+        raise DataFolderBusy(f"the machines in {folder.path} wait for the next server")
+    async with contextlib.AsyncExitStack() as undo:
+        folder.lock()
+        undo.callback(folder.unlock)
+        catalogue = Catalogue.here()
+        entry = await asyncio.to_thread(ensure, settings.image, catalogue, Silent())
+        runsc = await asyncio.to_thread(find_or_build, Silent())
+        engine = await Gvisor.open(folder.path, runsc, catalogue.images, linger_seconds=MAKING_LINGER_SECONDS)
+        undo.push_async_callback(engine.close)
+        snapshots = SnapshotFolder(folder.snapshots)
+        undo.push_async_callback(snapshots.close)
+        template = await Templates(engine, snapshots).ensure(entry, settings.disk_mb)
+        return folder.snapshots / template.snapshot
 
 
 async def _make_ready(machines: Machines, engine: Gvisor, folder: DataFolder, entry: CataloguedImage) -> None:

@@ -7,6 +7,7 @@ as long as this is the caretaker that is wanted: the next server takes it away.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import logging
@@ -69,12 +70,20 @@ async def take_care(data: Path, seconds: float, token: str, settings: MachineSet
             return False
         except EverforgeError as e:
             log.warning("the machines could not be put to sleep: %s", e.message)
+        except Exception:  # nobody else is there to try again
+            log.exception("the machines could not be put to sleep")
         log.warning("tried again in %g s", pause)
         await asyncio.sleep(pause)
         pause = min(2 * pause, PAUSE_SECONDS_MAX)
-        if folder.caretaker_log.stat().st_size > LOG_BYTES_MAX:
-            os.truncate(folder.caretaker_log, 0)
+        _shorten_log()
     return False
+
+
+def _shorten_log() -> None:
+    """By our own descriptor: whoever makes room on the disk may have removed the file."""
+    with contextlib.suppress(OSError):
+        if os.fstat(sys.stderr.fileno()).st_size > LOG_BYTES_MAX:
+            os.ftruncate(sys.stderr.fileno(), 0)
 
 
 async def _put_to_sleep(data: Path, token: str, settings: MachineSettings) -> bool:

@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import sys
 
+from everforge.folders import data_folder
 from everforge.machines.settings import MachineSettings
 from everforge.wire.errors import DataFolderBusy, EverforgeError
 
 from . import loop
-from .bootstrap import close_machines, open_machines
-
-LINGER_SECONDS = 1.0  # of the warden: no server is expected
+from .bootstrap import make_template
 
 
 async def prepare() -> str:
     """What there is now, for people."""
     try:
-        machines, folder = await open_machines(settings=MachineSettings(ready_sandboxes=0), warden_linger_seconds=LINGER_SECONDS)
+        return str(await make_template(data_folder(), MachineSettings()))
     except DataFolderBusy:
         return "is the running server's"
-    await close_machines(machines, folder)
-    return str(folder.snapshots / machines.templates.id(machines.settings.image, machines.settings.disk_mb))
 
 
 def main() -> int:

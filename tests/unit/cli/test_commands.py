@@ -60,7 +60,7 @@ def test_a_refusal_is_one_sentence_on_stderr_and_exit_code_3(tmp_path: Path, wor
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_an_answer_that_cannot_be_written_is_one_sentence_on_stderr_and_exit_code_1(tmp_path: Path, words: list[str], unbuffered: str) -> None:
     with open("/dev/full", "w") as full:
-        done = everforge(*words, stdout=full, EVERFORGE_CACHE=str(tmp_path), PYTHONUNBUFFERED=unbuffered)
+        done = everforge(*words, stdout=full, EVERFORGE_IMAGES=str(tmp_path), PYTHONUNBUFFERED=unbuffered)
     assert done.returncode == 1
     assert done.stderr == "everforge: the answer could not be written: no space left on device\n"
 
@@ -70,7 +70,7 @@ def test_a_reader_who_has_seen_enough_gets_no_complaint(tmp_path: Path, words: l
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w") as gone:
-        done = everforge(*words, stdout=gone, EVERFORGE_CACHE=str(tmp_path), EVERFORGE_RUNSC="/nothing")
+        done = everforge(*words, stdout=gone, EVERFORGE_IMAGES=str(tmp_path), EVERFORGE_RUNSC="/nothing")
     assert (done.returncode, done.stderr) == (141, "")
 
 

@@ -229,6 +229,12 @@ def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path, workshop: Wo
         build.ensure(str(workshop.recipe), Catalogue(tmp_path / "file" / "images", tmp_path / "cache"), Silent())
 
 
+def test_something_else_in_the_place_of_the_builders_lock_is_named(workshop: Workshop) -> None:
+    (workshop.catalogue.images / ".building").mkdir(parents=True)
+    with pytest.raises(ImageBuildFailed, match=r"\.building cannot be opened"):
+        workshop.ensure()
+
+
 def test_the_guests_files_import_nothing_but_each_other_and_what_the_image_has() -> None:
     files = guestcode.guest_files()
     assert {"__init__.py", "guest/__init__.py", "wire/frames.py"} <= files.keys()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from everforge.images import scrub
 from everforge.images.catalogue import Catalogue, CataloguedImage
 from everforge.images.finish import settle_times
 from everforge.images.listing import read_lines, tally, write_listing
@@ -68,6 +69,24 @@ async def test_one_that_was_built_again_is_not_taken_for_the_damaged_one(tmp_pat
         await images.scrub(image.digest)
     again = make_image(tmp_path, created_at="2026-01-02")
     assert images.find(image.digest) == again
+
+
+async def test_what_was_seen_of_one_is_not_held_against_the_one_built_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = make_image(tmp_path)
+    change_a_byte(image)
+    look = scrub._look_apart  # pyright: ignore[reportPrivateUsage]
+
+    async def look_and_build_again(images: Path, digest: str) -> str:
+        told = await look(images, digest)
+        catalogue(tmp_path).delete(digest)
+        make_image(tmp_path, created_at="2026-01-02")
+        return told
+
+    monkeypatch.setattr(scrub, "_look_apart", look_and_build_again)
+    images = WatchedImages(catalogue(tmp_path))
+    await images.scrub(image.digest)
+    assert images.find(image.digest).created_at == "2026-01-02"
+    assert catalogue(tmp_path).find(image.digest).created_at == "2026-01-02"
 
 
 async def test_a_look_that_is_cut_off_leaves_no_process(tmp_path: Path) -> None:

@@ -258,6 +258,27 @@ async def test_an_orderly_stop_hibernates_and_the_next_start_runs_what_was_accep
     assert (await house.machines.result(name, waiting)).value == "1"
 
 
+@pytest.mark.parametrize("turns", range(0, 12, 3))
+async def test_an_orderly_stop_does_not_wait_for_what_was_only_just_accepted(house: House, turns: int) -> None:
+    """It is on its way to the tape, or already with the guest; or its machine is being woken for it."""
+    for asleep in (False, True):
+        name = await new(house)
+        await house.machines.run(name, "x = 1")
+        if asleep:
+            await house.machines.hibernate(name)
+        asking = asyncio.ensure_future(house.machines.exec(name, "hang()", timeout_seconds=600))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(60):  # far less than it would run
+            await house.machines.stop()
+        await asyncio.wait([asking])
+        assert not house.host.sandboxes
+        await house.start()
+        if not asking.exception():
+            await house.machines.interrupt(name, pending=True)
+        await house.machines.delete(name)
+
+
 async def test_a_server_that_hands_over_leaves_its_machines_running(house: House) -> None:
     name = await new(house)
     running, _ = await house.machines.exec(name, "print('a'); sleep(0.5)")

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from everforge.engine.warden.commands import FLAGS
 from everforge.engine.warden.verbs import DIGEST
-from everforge.wire.errors import EngineUnfit
+from everforge.folders import cache_folder
+from everforge.wire.errors import EngineUnfit, WakeFailed
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ class Binaries:
     def __init__(self, engines: Path, present: Binary) -> None:
         self.present = present
         self._engines = engines
-        self._older: list[Binary] | None = None  # looked for when first asked for: most servers never are
+        self._known = {present.digest: present}  # older ones are looked for when first asked for: most servers never are
         self._looking = asyncio.Lock()
 
     @classmethod
@@ -45,31 +46,33 @@ class Binaries:
         return cls(engines, await _examine(engines, await asyncio.to_thread(_keep, runsc, engines)))
 
     async def of_build(self, build: str) -> Binary | None:
+        """None: it is not kept here, or not whole. Raises WakeFailed when that could not be found out."""
         if build == self.present.build:
             return self.present
-        return next((binary for binary in await self._all_older() if binary.build == build), None)
+        trouble = await self._look_for_older()
+        found = next((binary for binary in self._known.values() if binary.build == build), None)
+        if found is None and trouble is not None:
+            raise WakeFailed(f"whether the runsc that this needs is here could not be found out: {trouble.message}") from trouble
+        return found
 
     async def of_digest(self, digest: str) -> Binary:
         """Of a sandbox that lives. If its runsc is gone, it can no longer be saved, and its build does not matter."""
-        if digest == self.present.digest:
-            return self.present
-        gone = Binary(digest, digest, direct=False)
-        return next((binary for binary in await self._all_older() if binary.digest == digest), gone)
+        if digest != self.present.digest:
+            await self._look_for_older()
+        return self._known.get(digest, Binary(digest, digest, direct=False))
 
-    async def _all_older(self) -> list[Binary]:
+    async def _look_for_older(self) -> EngineUnfit | None:
+        """Returns what went wrong with the last one that could not be asked; they are asked again the next time."""
+        trouble: EngineUnfit | None = None
         async with self._looking:
-            if self._older is None:
-                self._older = [b for d in await asyncio.to_thread(_digests, self._engines) if (b := await self._older_one(d)) is not None]
-            return self._older
-
-    async def _older_one(self, digest: str) -> Binary | None:
-        try:
-            if await asyncio.to_thread(_digest, self._engines / digest / "runsc") == digest:
-                return await _examine(self._engines, digest)
-            log.warning("the runsc kept as %s is damaged: what it saved cannot be restored", digest)
-        except EngineUnfit as e:
-            log.warning("an older runsc cannot be used: %s", e.message)
-        return None
+            for digest in await asyncio.to_thread(_digests, self._engines):
+                try:
+                    if digest not in self._known and await asyncio.to_thread(_is_whole, self._engines / digest / "runsc", digest):
+                        self._known[digest] = await _examine(self._engines, digest)
+                except EngineUnfit as e:
+                    log.warning("an older runsc cannot be used now: %s", e.message)
+                    trouble = e
+        return trouble
 
 
 async def _examine(engines: Path, digest: str) -> Binary:
@@ -84,6 +87,15 @@ def _digests(engines: Path) -> list[str]:
         return sorted(entry.name for entry in engines.iterdir() if DIGEST.fullmatch(entry.name))
     except OSError:
         return []
+
+
+def _is_whole(runsc: Path, digest: str) -> bool:
+    if not runsc.exists():
+        return False
+    if _digest(runsc) != digest:
+        log.warning("the runsc kept as %s is damaged: what it saved cannot be restored", digest)
+        return False
+    return True
 
 
 def _keep(runsc: Path, engines: Path) -> str:
@@ -102,9 +114,7 @@ def _put(runsc: Path, kept: Path) -> None:
     kept.parent.mkdir(parents=True, exist_ok=True)
     partial = kept.parent / f".partial-{secrets.token_hex(8)}"
     try:
-        try:
-            os.link(runsc, partial)
-        except OSError:  # another disk, or another user's file
+        if not (runsc.is_relative_to(cache_folder()) and _linked(runsc, partial)):
             shutil.copy2(runsc, partial)
         _sync(partial)
         partial.rename(kept)
@@ -112,6 +122,15 @@ def _put(runsc: Path, kept: Path) -> None:
         partial.unlink(missing_ok=True)
     _sync(kept.parent)
     _sync(kept.parent.parent)
+
+
+def _linked(runsc: Path, partial: Path) -> bool:
+    """Only for the one that we built, and replace by renaming: into somebody else's file a later build may be written."""
+    try:
+        os.link(runsc, partial)
+    except OSError:  # another disk, or another user's file
+        return False
+    return True
 
 
 def _sync(path: Path) -> None:
@@ -139,8 +158,11 @@ async def _ask(binary: Path, *arguments: str) -> str:
         raise EngineUnfit(f"runsc cannot be run: {e}") from e
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            return (await process.communicate())[0].decode(errors="replace")
+            told = (await process.communicate())[0].decode(errors="replace")
     except TimeoutError:
         process.kill()
         await process.wait()
         raise EngineUnfit(f"`runsc {' '.join(arguments)}` did not end within {ANSWER_SECONDS:g} s") from None
+    if process.returncode != 0:
+        raise EngineUnfit(f"`runsc {' '.join(arguments)}` ended with status {process.returncode}: {told.strip()[-200:]}")
+    return told

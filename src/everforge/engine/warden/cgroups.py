@@ -127,12 +127,21 @@ class Cgroups:
             _remove(self._folders(str(Path(self._parent).parent)))
 
 
+def _takes_groups(hierarchy: Path) -> bool:
+    """Tried: in a container it may be there to look at only."""
+    try:
+        (hierarchy / "everforge").mkdir(exist_ok=True)
+    except OSError:
+        return False
+    return True
+
+
 def detect(mark: str, *, root: bool, mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> Cgroups | None:
     if root:
         if (mount / "cgroup.controllers").exists():
             # In a container the mount may be a group with processes in it, which cannot hand on anything: then we watch instead.
             return Cgroups(2, mount, f"/everforge/{mark}", managed=True) if _has(mount) and _hand_on(mount) else None
-        if all((mount / controller).is_dir() for controller in CONTROLLERS):
+        if all(_takes_groups(mount / controller) for controller in CONTROLLERS):
             return Cgroups(1, mount, f"/everforge/{mark}", managed=True)
         return None
     return _delegated(mark, mount, own)

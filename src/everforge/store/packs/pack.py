@@ -19,7 +19,7 @@ import re
 import time
 from array import array
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -56,8 +56,13 @@ def indexes(folder: Path) -> list[SnapshotId]:
 
 def bytes_used(folder: Path) -> int:
     """Of the disk, without the base: that one is there anyway."""
+    used = 0
     with os.scandir(folder) as entries:
-        return sum(entry.stat(follow_symlinks=False).st_blocks * BLOCK_BYTES for entry in entries if not entry.name.startswith(BASE_PREFIX))
+        for entry in entries:
+            if not entry.name.startswith(BASE_PREFIX):
+                with suppress(FileNotFoundError):  # renamed by the packer meanwhile
+                    used += entry.stat(follow_symlinks=False).st_blocks * BLOCK_BYTES
+    return used
 
 
 @contextmanager
