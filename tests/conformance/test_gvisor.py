@@ -19,9 +19,10 @@ import pytest
 import everforge
 from everforge.engine.base import How, Image, Limits, Sandbox
 from everforge.engine.gvisor.client import Client
+from everforge.engine.gvisor.engine import Gvisor
 from everforge.engine.gvisor.pools import PoolSettings
 from everforge.engine.warden import bundle, processes
-from everforge.wire.errors import DiskFull, EverforgeError, InvalidInput, SnapshotDamaged, StartFailed
+from everforge.wire.errors import DiskFull, EngineUnfit, EverforgeError, InvalidInput, SnapshotDamaged, StartFailed
 from everforge.wire.messages import End
 
 from .engine_suite import LIMITS, restored, saved, started
@@ -269,6 +270,15 @@ class TestPools:
 
 
 class TestFaults:
+    async def test_a_warden_that_keeps_sandboxes_for_other_folders_is_named(self, ground: GvisorGround, runsc: Path, tmp_path: Path) -> None:
+        sandbox, _ = await started(ground)
+        await ground.engine.close()
+        with pytest.raises(EngineUnfit, match=f"was started for images in .* not in {tmp_path / 'other'}"):
+            await Gvisor.open(ground.data, runsc, tmp_path / "other", linger_seconds=LINGER_SECONDS)
+        engine = await ground.open()
+        await (await engine.survivors())[sandbox.id].destroy()
+        await ground.leaves_nothing()
+
     async def test_a_new_warden_waits_for_a_server_that_is_slow_to_come(self, ground: GvisorGround, monkeypatch: pytest.MonkeyPatch) -> None:
         start = Client._start  # pyright: ignore[reportPrivateUsage]
 

@@ -67,7 +67,7 @@ class Catalogue:
     def list(self) -> list[CataloguedImage]:
         try:
             folders = sorted(self.images.iterdir())
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             return []
         except OSError as error:
             raise InvalidInput(f"the images in {self.images} cannot be read ({error.strerror}); set EVERFORGE_IMAGES to a folder that can") from error

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from everforge.store.base import Durability, History, MachineQuery
 from everforge.wire.errors import InvalidInput
@@ -109,6 +109,12 @@ def metadata(value: object, settings: MachineSettings) -> dict[str, Any]:
 def query(value: MachineQuery) -> None:
     whole("limit", value.limit, 1, QUERY_LIMIT_MAX, "machines")
     _text_mapping("tags", value.tags)
+    before: Any = value.before
+    if before is not None and not (isinstance(before, tuple) and list(map(type, cast("tuple[Any, ...]", before))) == [float, str]):
+        raise InvalidInput("before is the time and the id of the last machine seen")
+    residences: Any = value.residences
+    if isinstance(residences, str):
+        raise InvalidInput("residences are a set of words, not one word")
 
 
 def code(value: object, settings: MachineSettings) -> str:

@@ -133,7 +133,9 @@ class Machines:
     async def create(self, wanted: NewMachine | None = None, account: AccountId = OWNER) -> MachineView:
         """Answers as soon as the machine is recorded; it is started behind the answer."""
         self._check_running()
-        wanted = wanted or NewMachine()
+        wanted = NewMachine() if wanted is None else wanted
+        if not isinstance(wanted, NewMachine):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
+            raise InvalidInput(f"a new machine is described by NewMachine, not by {type(wanted).__name__}")
         record = new_record(wanted, account, self.settings, self.engine.name)
         entry = await self.images.find(requests.image(self.settings.image if wanted.image is None else wanted.image))
         if record.memory_mb > self.admission.budget_mb:

@@ -55,6 +55,8 @@ class DataFolder:
 
         It may be the caretaker who takes it, and says its token; anyone else makes it superfluous.
         """
+        if "\0" in str(self.path):
+            raise InvalidInput("a data folder's path has no NUL in it; give another one")
         if bad := sorted(set(UNUSABLE) & set(str(self.path))):
             raise InvalidInput(f"{self.path} cannot be a data folder: runsc cannot take {' '.join(bad)} in a path; give another one")
         try:

@@ -225,7 +225,7 @@ def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path, workshop: Wo
     (tmp_path / "file").write_text("")
     with pytest.raises(ImageBuildFailed, match="EVERFORGE_CACHE"):
         build.ensure(str(workshop.recipe), Catalogue(tmp_path / "images", tmp_path / "file" / "cache"), Silent())
-    with pytest.raises(ImageBuildFailed, match="EVERFORGE_IMAGES"):
+    with pytest.raises(InvalidInput, match="EVERFORGE_IMAGES"):
         build.ensure(str(workshop.recipe), Catalogue(tmp_path / "file" / "images", tmp_path / "cache"), Silent())
 
 

@@ -77,7 +77,7 @@ class Binaries:
 
 async def _examine(engines: Path, digest: str) -> Binary:
     kept = engines / digest / "runsc"
-    features, options = await asyncio.gather(_ask(kept, "cpu-features"), _ask(kept, "help", "checkpoint"))
+    features, options = await asyncio.gather(_ask(kept, "cpu-features"), _ask(kept, "help", "checkpoint", stderr=asyncio.subprocess.STDOUT))
     build = hashlib.sha256("\n".join([digest, *FLAGS, *sorted(features.strip().split(","))]).encode()).hexdigest()
     return Binary(digest, build, "-direct" in options)
 
@@ -149,10 +149,11 @@ def _digest(runsc: Path) -> str:
         raise EngineUnfit(f"the runsc at {runsc} cannot be read: {e.strerror}") from e
 
 
-async def _ask(binary: Path, *arguments: str) -> str:
+async def _ask(binary: Path, *arguments: str, stderr: int = asyncio.subprocess.DEVNULL) -> str:
+    """Without an environment: nothing of it is to make another build of the same program."""
     try:
         process = await asyncio.create_subprocess_exec(
-            binary, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+            binary, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=stderr, env={}
         )
     except OSError as e:
         raise EngineUnfit(f"runsc cannot be run: {e}") from e

@@ -218,7 +218,20 @@ class Client:
         for number in self._namespaces:
             os.close(number)
         self._namespaces = descriptors
+        if other := self._other_place(message["ok"]["facts"]):
+            self._drop_channel()
+            raise EngineUnfit(
+                f"{other}: give the old setting again, or wait until it ends, {self._places.linger_seconds:g} s after its last sandbox did"
+            )
         self.pid, self.facts = int(message["ok"]["pid"]), dict(message["ok"]["facts"])
+
+    def _other_place(self, facts: dict[str, str]) -> str:
+        """A warden keeps to the folders that it was started with, and lives on while it holds sandboxes."""
+        places = self._places
+        for name, here in (("data", places.folders.data), ("images", places.images), ("snapshots", places.snapshots)):
+            if facts.get(name, str(here)) != str(here):
+                return f"the warden that keeps these sandboxes was started for {name} in {facts[name]}, not in {here}"
+        return ""
 
     async def _start(self) -> bool:
         """False when there is one already."""

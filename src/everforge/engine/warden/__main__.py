@@ -84,6 +84,7 @@ def _guard(options: argparse.Namespace, tell_ready: int) -> None:
     listener = _listen(places)
     _detach(places)
     facts = {"rootless": str(not root).lower(), "cgroups": f"v{groups.version}" if groups else "none", "limits": _how_limited(groups)}
+    facts |= {name: str(getattr(options, name)) for name in ("data", "images", "snapshots")}
     os.write(tell_ready, b"\n")
     os.close(tell_ready)
     asyncio.run(_run(places, lock, groups, listener, facts, options, rootless=not root))
