@@ -175,7 +175,12 @@ class SnapshotFolder:
         """Behind the answer: which pages did only a dropped point need?"""
         while self._to_collect:
             await asyncio.sleep(COLLECT_PAUSE_SECONDS)  # several are often dropped together
-            await self._packer.do(Job(root=str(self.root), machine=self._to_collect.pop()))
+            machine = self._to_collect.pop()
+            try:
+                await self._packer.do(Job(root=str(self.root), machine=machine))
+            except BaseException:
+                self._to_collect.add(machine)
+                raise
 
     async def sweep(self, keep: frozenset[SnapshotId], partials_too: bool) -> int:
         return await self._run_long(self._sweep, keep, partials_too)
@@ -185,8 +190,11 @@ class SnapshotFolder:
             self._collecting.cancel()  # pages that nobody needs may stay a while longer
             await asyncio.wait([self._collecting])
         await self._packer.close()
-        await asyncio.to_thread(self._quick.shutdown)
-        await asyncio.to_thread(self._bulk.shutdown)
+        try:
+            await self._run(self._packed.remove_empty, frozenset(self._to_collect))
+        finally:
+            await asyncio.to_thread(self._quick.shutdown)
+            await asyncio.to_thread(self._bulk.shutdown)
 
     async def _finish(self, partial: Path, manifest: Manifest) -> Manifest:
         try:

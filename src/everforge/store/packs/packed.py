@@ -88,6 +88,16 @@ class PackedSnapshots:
         except OSError as e:
             log.warning("%s could not be removed, the next start tries again: %s", copy, e)
 
+    def remove_empty(self, machines: Iterable[str]) -> None:
+        """The packs of those that have nothing packed any more."""
+        for machine in machines:
+            home = folder_of(self._root, machine)
+            if home is not None and home.is_dir() and not pack.indexes(home):
+                try:
+                    self._collect(home, 0.0)
+                except OSError as e:
+                    log.warning("the pack %s could not be removed, the next start tries again: %s", home, e)
+
     def forget(self, id: SnapshotId, machine: str | None) -> bool:
         """Its snapshot is gone. True when somebody must look which pages are still needed: others lie in the same pack, or are just being packed."""
         self.drop_working_copy(id)
