@@ -191,7 +191,7 @@ class SnapshotFolder:
             await asyncio.wait([self._collecting])
         await self._packer.close()
         try:
-            await self._run(self._packed.remove_empty, frozenset(self._to_collect))
+            await asyncio.to_thread(self._packed.remove_empty, frozenset(self._to_collect))
         finally:
             await asyncio.to_thread(self._quick.shutdown)
             await asyncio.to_thread(self._bulk.shutdown)
