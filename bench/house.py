@@ -115,11 +115,11 @@ async def _running(folder: Path, progress: Progress) -> AsyncGenerator[House]:
     )
     raw: Raw | None = None
     try:
-        engine = machines.engine
+        engine = machines.forge.engine
         assert isinstance(engine, Gvisor)
-        image = (await machines.images.find(SETTINGS.image)).image
+        image = (await machines.forge.images.find(SETTINGS.image)).image
         limits = Limits(memory_mb=SETTINGS.memory_mb, cpus=SETTINGS.cpus, processes=SETTINGS.processes, disk_mb=SETTINGS.disk_mb)
-        template = data.snapshots / machines.templates.id(image.digest, SETTINGS.disk_mb)
+        template = data.snapshots / machines.forge.templates.id(image.digest, SETTINGS.disk_mb)
         engines = find_folders(data.path).engines
         [runsc] = engines.glob("*/runsc")
         raw = Raw(folder / "raw", runsc, image.root.resolve(), limits, direct=(await Binaries.open(engines, runsc)).present.direct)

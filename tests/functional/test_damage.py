@@ -57,10 +57,10 @@ class Sleeper:
             self.folder.unlink() if self.folder.is_symlink() or self.folder.is_file() else shutil.rmtree(self.folder)
         shutil.copytree(self.spare, self.folder)
         async with asyncio.timeout(10):
-            while self.machines.keepers.named(self.name):
+            while self.machines.forge.keepers.named(self.name):
                 await asyncio.sleep(0.005)
         record = (await self.machines.get(self.name)).record
-        await self.machines.store.commit(Change(machine=record.id, set={"residence": "asleep", "head": self.folder.name, "error": None}))
+        await self.machines.forge.store.commit(Change(machine=record.id, set={"residence": "asleep", "head": self.folder.name, "error": None}))
 
     async def check_found(self, case: str, *words: str) -> None:
         try:
@@ -82,10 +82,10 @@ class Sleeper:
         told = [e async for e in self.machines.read(self.name, end)]
         assert [e.instruction for e in told if isinstance(e, Ended)] == [ended.instruction]
         assert not [e for e in told if isinstance(e, Output)], "something of it ran"
-        assert not await self.machines.engine.survivors(), "its sandbox is left"
+        assert not await self.machines.forge.engine.survivors(), "its sandbox is left"
 
     async def end_of_tape(self) -> Position:
-        return await self.machines.store.end_position((await self.machines.get(self.name)).record.id)
+        return await self.machines.forge.store.end_position((await self.machines.get(self.name)).record.id)
 
     async def check_good_point(self) -> None:
         await self.machines.rollback(self.name, snapshot="good")
@@ -116,7 +116,7 @@ async def sleeper(data: Path, tmp_path: Path) -> AsyncIterator[Sleeper]:
         await machines.hibernate(name)
         folder = data / "snapshots" / str((await machines.get(name)).record.head)
         shutil.copytree(folder, tmp_path / "spare")
-        with machines.snapshots.hold(SnapshotId(folder.name)):  # once it is packed, a file that is missing would be no harm
+        with machines.forge.snapshots.hold(SnapshotId(folder.name)):  # once it is packed, a file that is missing would be no harm
             yield Sleeper(machines, clock, name, data / "snapshots", tmp_path / "spare", folder)
     await until_gone(data)
 

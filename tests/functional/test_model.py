@@ -33,7 +33,7 @@ class RealMachines(MachinesModel):
         self._machines, self._folder = await open_machines(self.data, TESTED, warden_linger_seconds=LINGER_SECONDS)
 
     async def _let_go(self) -> None:
-        await self._machines.stop(hibernate=False)
+        await self._machines.forge.stop(hibernate=False)
         self._folder.unlock()
 
     async def crash(self) -> None:
@@ -41,8 +41,8 @@ class RealMachines(MachinesModel):
         await self._start()
 
     async def lose(self) -> None:
-        assert isinstance(self._machines.engine, Gvisor)
-        warden = self._machines.engine.warden_pid
+        assert isinstance(self._machines.forge.engine, Gvisor)
+        warden = self._machines.forge.engine.warden_pid
         await self._let_go()
         os.kill(warden, signal.SIGKILL)
         await asyncio.sleep(0.2)

@@ -21,7 +21,7 @@ async def build_of(machines: Machines, name: str) -> str:
     """That its head belongs to."""
     head = (await machines.get(name)).record.head
     assert head is not None
-    manifest, _ = await machines.snapshots.open(head)
+    manifest, _ = await machines.forge.snapshots.open(head)
     return manifest.engine_build
 
 
@@ -44,14 +44,14 @@ async def test_machines_outlive_an_upgrade_of_runsc(data: Path, another_runsc: P
     await machines.run("awake", "x = ['before']")
     await machines.hibernate("sleeper")
     await machines.hibernate("untouched")
-    old = machines.engine.build
+    old = machines.forge.engine.build
     (kept,) = (folder.path / "engine").glob("*/runsc")
-    await machines.stop(hibernate=False)  # what is awake stays with the warden
+    await machines.forge.stop(hibernate=False)  # what is awake stays with the warden
     folder.unlock()
 
     monkeypatch.setenv("EVERFORGE_RUNSC", str(another_runsc))
     async with real_machines(data, keep=True) as machines:
-        assert machines.engine.build != old
+        assert machines.forge.engine.build != old
         await machines.create(NewMachine(name="newcomer"))
         assert (await machines.run("untouched", "x = ['before']; len(x)")).value == "1"
         for name in ("sleeper", "awake"):
@@ -59,7 +59,7 @@ async def test_machines_outlive_an_upgrade_of_runsc(data: Path, another_runsc: P
         for name in ("sleeper", "awake", "untouched", "newcomer"):
             await machines.hibernate(name)  # the living one is saved by the build that runs it
         builds = {name: await build_of(machines, name) for name in ("sleeper", "awake", "untouched", "newcomer")}
-        assert builds == {"sleeper": old, "awake": old, "untouched": old, "newcomer": machines.engine.build}
+        assert builds == {"sleeper": old, "awake": old, "untouched": old, "newcomer": machines.forge.engine.build}
         for name in builds:
             assert (await machines.run(name, "'x' in dir()")).value == str(name != "newcomer")
         (fork,) = await machines.fork("sleeper")

@@ -63,8 +63,8 @@ async def stand_still(machines: Machines, clock: StepClock, name: str, count: in
     await machines.run(name, "ticks[:] = [time.monotonic()]")  # the first is here, and not left to a thread that may not get its turn before the save
     clock.forget()
     with ExitStack() as slowed:
-        slowed.enter_context(patch.object(machines.snapshots, "finish", _late(machines.snapshots.finish, SLOW_SECONDS)))
-        slowed.enter_context(patch.object(machines.store, "create_together", _late(machines.store.create_together, SLOW_SECONDS)))
+        slowed.enter_context(patch.object(machines.forge.snapshots, "finish", _late(machines.forge.snapshots.finish, SLOW_SECONDS)))
+        slowed.enter_context(patch.object(machines.forge.store, "create_together", _late(machines.forge.store.create_together, SLOW_SECONDS)))
         forks = [view.record.name for view in await machines.fork(name, count=count)]
     assert (clock.times("freeze"), clock.times("save"), clock.times("go")) == (1, 1, 1), "more than one save for all the forks"
     ended = await machines.run(name, LONGEST_GAP)

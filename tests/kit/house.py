@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from everforge.engine.base import Engine, Image
 from everforge.engine.fake import FakeEngine, FakeHost
+from everforge.machines.forge import Forge
 from everforge.machines.keeper import Keeper
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
@@ -148,7 +149,7 @@ class House:
         self.machines = self._new(self.life)
 
     def _new(self, life: Life) -> Machines:
-        machines = Machines(
+        forge = Forge(
             engine=cast(Engine, Mortal(FakeEngine(self.host), life)),
             store=cast(Store, Mortal(self.store, life)),
             snapshots=cast(Snapshots, Mortal(self.snapshots, life)),
@@ -157,20 +158,21 @@ class House:
             host_memory_mb=64_000,
             steps=Steps(life.listen),
         )
-        adopt = machines.adopt
+        machines = Machines(forge)
+        adopt = machines.forge.adopt
 
         def remember(record: Any) -> Keeper:
             self._keepers.append(keeper := adopt(record))
             return keeper
 
-        machines.adopt = remember
+        machines.forge.adopt = remember
         return machines
 
     async def start(self, kill_at: tuple[str, int] | None = None) -> Machines:
         self.life = Life(kill_at)
         self.snapshots = SnapshotFolder(self.folder, packed_bytes=self._packed_bytes, packer=self._packer())
         self.machines = self._new(self.life)
-        await self.machines.start()
+        await self.machines.forge.start()
         return self.machines
 
     async def kill(self) -> None:
@@ -179,7 +181,7 @@ class House:
         for keeper in self._keepers:
             await _bury(keeper)
         self._keepers.clear()
-        await asyncio.gather(self.machines.archive.close(), self.machines.image_scrub.close())
+        await asyncio.gather(self.machines.forge.archive.close(), self.machines.forge.image_scrub.close())
         await self.snapshots.close()  # its threads may still be writing
 
     async def restart(self) -> Machines:
@@ -210,7 +212,7 @@ class House:
         records = [await self.store.machine(k) for k in [r.record.id for r in await self.machines.list(MachineQuery())]]
         claimed = {r.sandbox for r in records if r is not None and r.sandbox is not None}
         assert set(self.host.sandboxes) <= claimed, "a sandbox belongs to nobody"
-        known = {str(s) for s in await self.store.referenced_snapshots()} | {str(s) for s in self.machines.templates.in_use}
+        known = {str(s) for s in await self.store.referenced_snapshots()} | {str(s) for s in self.machines.forge.templates.in_use}
         assert strangers(self.folder, known) == set(), "a snapshot folder belongs to nobody"
 
 

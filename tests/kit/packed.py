@@ -15,7 +15,7 @@ async def until_packed(machines: Machines, name: str) -> None:
 
 
 async def is_packed(machines: Machines, name: str) -> bool:
-    working = machines.archive._working  # pyright: ignore[reportPrivateUsage]
+    working = machines.forge.archive._working  # pyright: ignore[reportPrivateUsage]
     head = (await machines.get(name)).record.head
     points = [p.snapshot for p in await machines.points(name) if p.reason != "template" and p.snapshot != head]
-    return not await machines.snapshots.unpacked(points) and (working is None or working.done())
+    return not await machines.forge.snapshots.unpacked(points) and (working is None or working.done())

@@ -39,8 +39,8 @@ def template(image: str = "minimal", disk_mb: int = TESTED.disk_mb) -> Path:
         settings = replace(TESTED, image=image, disk_mb=disk_mb)
         machines, folder = await open_machines(base, settings, warden_linger_seconds=LINGER_SECONDS)
         entry = ensure(image, Catalogue.here(), Silent())
-        made = machines.templates.id(entry.image.digest, disk_mb)
-        await machines.stop()
+        made = machines.forge.templates.id(entry.image.digest, disk_mb)
+        await machines.forge.stop()
         folder.unlock()
         return folder.snapshots / made
 
@@ -76,7 +76,7 @@ async def real_machines(
         if not keep:
             for view in await machines.list(MachineQuery()):
                 await machines.delete(view.record.name)
-        await machines.stop(hibernate=keep)
+        await machines.forge.stop(hibernate=keep)
         folder.unlock()
 
 

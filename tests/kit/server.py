@@ -80,8 +80,8 @@ async def call(machines: Machines, name: str, args: dict[str, Any]) -> Any:
     if name == "list":
         return await machines.list(MachineQuery())
     if name == "warden":
-        assert isinstance(machines.engine, Gvisor)
-        return machines.engine.warden_pid
+        assert isinstance(machines.forge.engine, Gvisor)
+        return machines.forge.engine.warden_pid
     if name == "steps":
         return listener.heard
     if name == "forget_steps":
@@ -102,14 +102,14 @@ async def call(machines: Machines, name: str, args: dict[str, Any]) -> Any:
 
 def packer_of(machines: Machines) -> int | None:
     """Where it is between two jobs, or not yet begun, there may be none."""
-    snapshots: Any = machines.snapshots
+    snapshots: Any = machines.forge.snapshots
     process = snapshots._packer._process
     return None if process is None or process.returncode is not None else process.pid
 
 
 async def freeze(machines: Machines, name: str) -> None:
     """Stops its processes, as a server does that is killed before their `go`."""
-    keeper = machines.keepers.named(name)
+    keeper = machines.forge.keepers.named(name)
     assert keeper is not None
     assert keeper.residency.housing.incarnation is not None
     await keeper.residency.housing.incarnation.freeze()
@@ -117,10 +117,10 @@ async def freeze(machines: Machines, name: str) -> None:
 
 async def claims(machines: Machines) -> tuple[list[str], list[str]]:
     """Sandboxes and snapshot folders that somebody needs."""
-    engine: Any = machines.engine
+    engine: Any = machines.forge.engine
     claimed = [str(v.record.sandbox) for v in await machines.list(MachineQuery()) if v.record.sandbox]
     waiting = [str(id) for id, sandbox in engine._sandboxes.items() if sandbox.pooled]
-    folders = await machines.store.referenced_snapshots() | machines.templates.in_use
+    folders = await machines.forge.store.referenced_snapshots() | machines.forge.templates.in_use
     return claimed + waiting, [str(f) for f in folders]
 
 
@@ -156,7 +156,7 @@ async def serve(data: Path) -> None:
         task = asyncio.create_task(answer(json.loads(line)))
         answers.add(task)
         task.add_done_callback(answers.discard)
-    await machines.stop()
+    await machines.forge.stop()
     folder.unlock()
 
 

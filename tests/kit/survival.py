@@ -120,12 +120,12 @@ async def come_to_rest(machines: Machines, data: Path) -> dict[str, int]:
 
 
 def in_use(data: Path, machines: Machines) -> dict[str, int]:
-    assert isinstance(machines.engine, Gvisor)
+    assert isinstance(machines.forge.engine, Gvisor)
     outside_snapshots = [f for f in data.rglob("*") if f.relative_to(data).parts[0] != "snapshots"]
     return {
         "processes": len(sandboxes_of(data)),
         "descriptors": descriptors(),
-        "the warden's descriptors": descriptors(machines.engine.warden_pid),
+        "the warden's descriptors": descriptors(machines.forge.engine.warden_pid),
         "threads": threading.active_count(),
         "cgroups": len(cgroups_of(data)),
         "mounts": len(mounts_of(data)),

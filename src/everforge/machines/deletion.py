@@ -18,61 +18,61 @@ from .dossier import Dossier
 from .lifecycle import Arrow, Residence
 
 if TYPE_CHECKING:
+    from .forge import Forge
     from .keeper import Keeper
-    from .service import Machines
 
 
 TRIES = 5  # to name what has no end, while the last writes of its keeper come in
 
 
-async def delete(machines: Machines, record: MachineRecord) -> None:
-    keeper = machines.keepers.get(record.id)
+async def delete(forge: Forge, record: MachineRecord) -> None:
+    keeper = forge.keepers.get(record.id)
     sandbox: Sandbox | None = None
     if keeper is not None:
-        machines.keepers.remove(keeper)
+        forge.keepers.remove(keeper)
         # Stopping a keeper anywhere is as a crash there would be: every step is safe to be cut off at.
         await keeper.stop()
         if incarnation := keeper.residency.housing.incarnation:
             sandbox = incarnation.sandbox
     try:
-        await _delete(machines, record, keeper, sandbox)
+        await _delete(forge, record, keeper, sandbox)
     finally:
         if keeper is not None:
             keeper.give_up(MachineNotFound(f"machine {record.name} was deleted"))
 
 
-async def _delete(machines: Machines, record: MachineRecord, keeper: Keeper | None, sandbox: Sandbox | None) -> None:
-    current = await machines.store.machine(record.id)
+async def _delete(forge: Forge, record: MachineRecord, keeper: Keeper | None, sandbox: Sandbox | None) -> None:
+    current = await forge.store.machine(record.id)
     if current is None or current.deleted_at is not None:
         return
     if sandbox is None and current.sandbox is not None:
-        sandbox = (await machines.engine.survivors()).get(current.sandbox)
-    dossier = Dossier(current, machines.store, machines.readers, machines.steps)
+        sandbox = (await forge.engine.survivors()).get(current.sandbox)
+    dossier = Dossier(current, forge.store, forge.readers, forge.steps)
     if dossier.residence is not Residence.DELETING:
-        for event in await _ask(machines, dossier):
+        for event in await _ask(forge, dossier):
             if keeper is not None and isinstance(event, Ended):
                 keeper.tell(event)
     if sandbox is not None:
-        with machines.steps.step("destroy"):
+        with forge.steps.step("destroy"):
             await sandbox.destroy()
     for partial in keeper.residency.housing.saver.partials if keeper is not None else ():
-        await machines.snapshots.abandon(partial)  # again: its sandbox may have gone on writing until now
-    machines.admission.release(record.id)
-    snapshots = [p.snapshot for p in await machines.store.points(record.id)]
+        await forge.snapshots.abandon(partial)  # again: its sandbox may have gone on writing until now
+    forge.admission.release(record.id)
+    snapshots = [p.snapshot for p in await forge.store.points(record.id)]
     if keeper is not None:
         snapshots += keeper.residency.housing.saver.loose
     await dossier.write(Arrow.REMOVED, set={"sandbox": None, "head": None, "deleted_at": time.time()}, drop_points=snapshots)
     for snapshot in snapshots:
-        if not await machines.store.snapshot_in_use(snapshot) and snapshot not in machines.templates.in_use:
-            await machines.snapshots.delete(snapshot)
-    machines.readers.end(record.id)
-    await machines.store.purge_deleted(time.time() - machines.settings.deleted_kept_seconds)
+        if not await forge.store.snapshot_in_use(snapshot) and snapshot not in forge.templates.in_use:
+            await forge.snapshots.delete(snapshot)
+    forge.readers.end(record.id)
+    await forge.store.purge_deleted(time.time() - forge.settings.deleted_kept_seconds)
 
 
-async def _ask(machines: Machines, dossier: Dossier) -> Sequence[Event]:
+async def _ask(forge: Forge, dossier: Dossier) -> Sequence[Event]:
     """Write that it is to go, with an end for everything that has none; a write that the keeper had begun may give one of them its end meanwhile."""
     for tries_left in reversed(range(TRIES)):
-        unended = [e.instruction for e in await machines.store.unended(dossier.record.id) if isinstance(e, Accepted)]
+        unended = [e.instruction for e in await forge.store.unended(dossier.record.id) if isinstance(e, Accepted)]
         ends = [Ended(instruction=n, end="cancelled", error="cancelled: the machine was deleted") for n in unended]
         try:
             return await dossier.write(Arrow.DELETE_ASKED, events=ends, durable=True)

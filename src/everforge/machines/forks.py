@@ -16,15 +16,15 @@ from .lifecycle import Residence
 from .points import point_of
 
 if TYPE_CHECKING:
+    from .forge import Forge
     from .keeper import Keeper
-    from .service import Machines
 
 
-async def reset(machines: Machines, keeper: Keeper) -> SnapshotId | None:
+async def reset(forge: Forge, keeper: Keeper) -> SnapshotId | None:
     record = keeper.dossier.record
-    entry = await machines.images.find(record.image)
-    machines.templates.doubt(machines.templates.id(entry.image.digest, record.disk_mb))  # rare enough to look at it whole
-    template = await machines.templates.ensure(entry, record.disk_mb)
+    entry = await forge.images.find(record.image)
+    forge.templates.doubt(forge.templates.id(entry.image.digest, record.disk_mb))  # rare enough to look at it whole
+    template = await forge.templates.ensure(entry, record.disk_mb)
     point = first_point(record, template.snapshot, "template", START, None)
     known = await keeper.dossier.store.points(record.id)
     if all(p.snapshot != template.snapshot for p in known):

@@ -27,7 +27,7 @@ from .keeper import Keeper, RunningTurn
 from .lifecycle import Arrow, Residence
 
 if TYPE_CHECKING:
-    from .service import Machines
+    from .forge import Forge
 
 log = logging.getLogger(__name__)
 PAGE = 500
@@ -85,67 +85,67 @@ MATRIX: Mapping[tuple[Residence, Guest], tuple[Action, Arrow | None]] = {
 ON_THEIR_WAY = frozenset(str(r) for r in Residence) - {str(R.ASLEEP), str(R.BROKEN), str(R.DELETED)}
 
 
-async def recover(machines: Machines) -> None:
+async def recover(forge: Forge) -> None:
     """Everything that was on its way, then everything that nobody claims."""
-    survivors = dict(await machines.engine.survivors())
-    if await machines.store.unclean_boot():
+    survivors = dict(await forge.engine.survivors())
+    if await forge.store.unclean_boot():
         log.warning("the computer went down while a server was running: what was awake is back at its last snapshot")
-        machines.why_gone = LOST_WITH_THE_COMPUTER
-    starts = await _recover_all(machines, survivors)
+        forge.why_gone = LOST_WITH_THE_COMPUTER
+    starts = await _recover_all(forge, survivors)
     await asyncio.gather(*(_destroy(sandbox) for sandbox in survivors.values()))
     # Partial folders go now: a sandbox that was being saved wrote on until its save was over, and taking it over has waited for that; and no
     # keeper that could begin a new one is running yet.
-    await machines.snapshots.sweep(await machines.store.referenced_snapshots() | machines.templates.in_use, True)
-    await machines.store.purge_deleted(time.time() - machines.settings.deleted_kept_seconds)
+    await forge.snapshots.sweep(await forge.store.referenced_snapshots() | forge.templates.in_use, True)
+    await forge.store.purge_deleted(time.time() - forge.settings.deleted_kept_seconds)
     for start in starts:
         start()
-    await _start_waiting(machines)
+    await _start_waiting(forge)
 
 
-async def _recover_all(machines: Machines, survivors: dict[SandboxId, Sandbox]) -> list[Start]:
+async def _recover_all(forge: Forge, survivors: dict[SandboxId, Sandbox]) -> list[Start]:
     starts: list[Start] = []
     query = MachineQuery(residences=ON_THEIR_WAY, limit=PAGE)
-    while page := await machines.store.machines(query):
+    while page := await forge.store.machines(query):
         claimed = [(record, survivors.pop(record.sandbox, None) if record.sandbox else None) for record in page]
-        found = await asyncio.gather(*(_recover_safely(machines, record, sandbox) for record, sandbox in claimed))
+        found = await asyncio.gather(*(_recover_safely(forge, record, sandbox) for record, sandbox in claimed))
         starts += [start for start in found if start]
         last = page[-1]
         query = MachineQuery(residences=ON_THEIR_WAY, limit=PAGE, before=(last.created_at, last.id))
     return starts
 
 
-async def open_keeper(machines: Machines, record: MachineRecord) -> Keeper:
+async def open_keeper(forge: Forge, record: MachineRecord) -> Keeper:
     """A keeper for a machine that has none. One that should have a sandbox is recovered first, as after a restart: its keeper failed."""
     if record.residence in ON_THEIR_WAY:
-        survivors = await machines.engine.survivors()
+        survivors = await forge.engine.survivors()
         sandbox = survivors.get(record.sandbox) if record.sandbox else None
-        if start := await recover_one(machines, record, sandbox):
+        if start := await recover_one(forge, record, sandbox):
             return start()
-        record = await machines.store.machine(record.id) or record
-    keeper = machines.adopt(record)
+        record = await forge.store.machine(record.id) or record
+    keeper = forge.adopt(record)
     await _queue_unended(keeper)
-    return _start(machines, keeper)
+    return _start(forge, keeper)
 
 
-async def _recover_safely(machines: Machines, record: MachineRecord, sandbox: Sandbox | None) -> Start | None:
+async def _recover_safely(forge: Forge, record: MachineRecord, sandbox: Sandbox | None) -> Start | None:
     """One machine that cannot be put right must not keep the others from being so; it is tried again when it is wanted."""
     try:
-        return await recover_one(machines, record, sandbox)
+        return await recover_one(forge, record, sandbox)
     except Exception:
         log.exception("machine %s could not be recovered", record.name)
         return None
 
 
-def _start(machines: Machines, keeper: Keeper, inherited: RunningTurn | None = None) -> Keeper:
+def _start(forge: Forge, keeper: Keeper, inherited: RunningTurn | None = None) -> Keeper:
     """From here on callers find it, and what they ask for stands behind what was accepted before."""
-    machines.keepers.add(keeper)
+    forge.keepers.add(keeper)
     keeper.start(inherited)
     return keeper
 
 
-async def recover_one(machines: Machines, record: MachineRecord, sandbox: Sandbox | None) -> Start | None:
+async def recover_one(forge: Forge, record: MachineRecord, sandbox: Sandbox | None) -> Start | None:
     """Put one machine right. Where it goes on living, returns what starts its keeper."""
-    guest, line, hello = await _ask(machines, record, sandbox)
+    guest, line, hello = await _ask(forge, record, sandbox)
     action, arrow = MATRIX[Residence(record.residence), guest]
     log.info("machine %s was %s, its guest is %s: %s", record.name, record.residence, guest, action)
     if sandbox is not None and action is not Action.TAKE_OVER:
@@ -154,35 +154,35 @@ async def recover_one(machines: Machines, record: MachineRecord, sandbox: Sandbo
         case Action.NOTHING:
             pass
         case Action.DELETE:
-            await deletion.delete(machines, record)
+            await deletion.delete(forge, record)
         case Action.DESTROY_AND_MOVE:
             assert arrow is not None
-            keeper = machines.adopt(record)
+            keeper = forge.adopt(record)
             await keeper.dossier.write(arrow, set={"sandbox": None, "error": "the server stopped while it was waking"})
         case Action.CREATE_AGAIN:
-            keeper = machines.adopt(record)
+            keeper = forge.adopt(record)
             await _queue_unended(keeper)
-            return lambda: _start(machines, keeper)
+            return lambda: _start(forge, keeper)
         case Action.LOSE:
-            keeper = machines.adopt(record)
+            keeper = forge.adopt(record)
             await _queue_unended(keeper)
-            await keeper.residency.lose(machines.why_gone, record.next_instruction - 1)
+            await keeper.residency.lose(forge.why_gone, record.next_instruction - 1)
         case Action.TAKE_OVER:
             assert sandbox is not None
             assert line is not None
             assert hello is not None
-            return await _take_over(machines, record, arrow, sandbox, line, hello)
+            return await _take_over(forge, record, arrow, sandbox, line, hello)
     return None
 
 
-async def _ask(machines: Machines, record: MachineRecord, sandbox: Sandbox | None) -> tuple[Guest, GuestLine | None, Hello | None]:
+async def _ask(forge: Forge, record: MachineRecord, sandbox: Sandbox | None) -> tuple[Guest, GuestLine | None, Hello | None]:
     if sandbox is None:
         return Guest.GONE, None, None
     line = GuestLine(sandbox.link)
     try:
-        have = await machines.store.received(record.id, record.epoch)
+        have = await forge.store.received(record.id, record.epoch)
         saving = record.residence in (Residence.SAVING, Residence.HIBERNATING)  # it answers when its save is over, and that cannot be hurried
-        patience = machines.settings.save_seconds if saving else machines.settings.guest_answer_seconds
+        patience = forge.settings.save_seconds if saving else forge.settings.guest_answer_seconds
         hello = await line.attach(record.epoch, have, patience)
     except EverforgeError as e:
         log.warning("the sandbox of machine %s does not answer: %s", record.name, e)
@@ -190,16 +190,16 @@ async def _ask(machines: Machines, record: MachineRecord, sandbox: Sandbox | Non
     return Guest.FROZEN if hello.frozen else Guest.WENT, line, hello
 
 
-async def _take_over(machines: Machines, record: MachineRecord, arrow: Arrow | None, sandbox: Sandbox, line: GuestLine, hello: Hello) -> Start:
-    keeper = machines.adopt(record)
+async def _take_over(forge: Forge, record: MachineRecord, arrow: Arrow | None, sandbox: Sandbox, line: GuestLine, hello: Hello) -> Start:
+    keeper = forge.adopt(record)
     dossier, housing = keeper.dossier, keeper.residency.housing
-    machines.admission.take_over(record.id, record.memory_mb)
-    housing.incarnation = incarnation = Incarnation(sandbox, line, dossier, machines.settings)
-    incarnation.continue_background(await machines.store.outputs(record.id, None))
-    housing.effects = await _effects(machines, record, hello)
+    forge.admission.take_over(record.id, record.memory_mb)
+    housing.incarnation = incarnation = Incarnation(sandbox, line, dossier, forge.settings)
+    incarnation.continue_background(await forge.store.outputs(record.id, None))
+    housing.effects = await _effects(forge, record, hello)
     inherited: RunningTurn | None = None
     if (taken := await _queue_unended(keeper, hello)) is not None:
-        next_seq = await machines.store.outputs(record.id, taken.number)
+        next_seq = await forge.store.outputs(record.id, taken.number)
         inherited = RunningTurn(taken, hello.running_ms / 1000, incarnation.expect_end(taken.number, next_seq))
     incarnation.begin()
     keeper.residency.notice_loss()
@@ -209,9 +209,9 @@ async def _take_over(machines: Machines, record: MachineRecord, arrow: Arrow | N
         await _go_on(keeper, incarnation, hello)
     except BaseException:
         await incarnation.close()
-        machines.admission.release(record.id)
+        forge.admission.release(record.id)
         raise
-    return lambda: _start(machines, keeper, inherited)
+    return lambda: _start(forge, keeper, inherited)
 
 
 async def _go_on(keeper: Keeper, incarnation: Incarnation, hello: Hello) -> None:
@@ -224,11 +224,11 @@ async def _go_on(keeper: Keeper, incarnation: Incarnation, hello: Hello) -> None
         log.warning("machine %s was lost while it was taken over: %s", keeper.dossier.record.name, e)
 
 
-async def _effects(machines: Machines, record: MachineRecord, hello: Hello) -> int | None:
+async def _effects(forge: Forge, record: MachineRecord, hello: Hello) -> int | None:
     """The last instruction whose effects the memory holds: one of this epoch, or else those of the snapshot it came from."""
     if hello.last is not None:
         return hello.last
-    points = await machines.store.points(record.id)
+    points = await forge.store.points(record.id)
     return next((p.instruction for p in reversed(points) if p.snapshot == record.head), None)
 
 
@@ -246,12 +246,12 @@ async def _queue_unended(keeper: Keeper, hello: Hello | None = None) -> Instruct
     return taken
 
 
-async def _start_waiting(machines: Machines) -> None:
+async def _start_waiting(forge: Forge) -> None:
     """Machines at rest for which instructions were accepted just before the crash."""
-    for id in await machines.store.machines_with_unended():
-        if id not in machines.keepers and (record := await machines.store.machine(id)):
+    for id in await forge.store.machines_with_unended():
+        if id not in forge.keepers and (record := await forge.store.machine(id)):
             try:
-                await open_keeper(machines, record)
+                await open_keeper(forge, record)
             except Exception:
                 log.exception("what waits for machine %s could not be started", record.name)
 

@@ -18,6 +18,7 @@ from everforge.folders import data_folder
 from everforge.images.build import ensure
 from everforge.images.catalogue import Catalogue, CataloguedImage
 from everforge.images.scrub import WatchedImages
+from everforge.machines.forge import Forge
 from everforge.machines.service import Machines
 from everforge.machines.settings import MachineSettings
 from everforge.machines.steps import Steps
@@ -98,7 +99,7 @@ async def open_machines(
         undo.push_async_callback(store.close)
         snapshots = SnapshotFolder(folder.snapshots)
         undo.push_async_callback(snapshots.close)
-        machines = Machines(
+        forge = Forge(
             engine=engine,
             store=store,
             snapshots=snapshots,
@@ -107,10 +108,11 @@ async def open_machines(
             host_memory_mb=host_memory_mb(),
             steps=steps,
         )
+        machines = Machines(forge)
         if entry is not None:
-            machines.templates.expect(entry.image.digest, settings.disk_mb)
-        undo.push_async_callback(machines.let_go)
-        await machines.start()
+            machines.forge.templates.expect(entry.image.digest, settings.disk_mb)
+        undo.push_async_callback(machines.forge.let_go)
+        await machines.forge.start()
         if entry is not None:
             await _make_ready(machines, engine, folder, entry)
         undo.pop_all()
@@ -146,8 +148,8 @@ async def make_template(data: Path, settings: MachineSettings) -> Path:
 
 
 async def _make_ready(machines: Machines, engine: Gvisor, folder: DataFolder, entry: CataloguedImage) -> None:
-    settings = machines.settings
-    template = await machines.templates.ensure(entry, settings.disk_mb)
+    settings = machines.forge.settings
+    template = await machines.forge.templates.ensure(entry, settings.disk_mb)
     if settings.ready_sandboxes:
         limits = Limits(memory_mb=settings.memory_mb, cpus=settings.cpus, processes=settings.processes, disk_mb=settings.disk_mb)
         await engine.keep_ready(entry.image, folder.snapshots / template.snapshot, limits, settings.ready_sandboxes)
@@ -158,12 +160,12 @@ async def close_machines(machines: Machines, folder: DataFolder) -> None:
 
     What cannot be hibernated, as on a full disk, is left to a caretaker too, who goes on trying.
     """
-    hand_over = machines.settings.handover_seconds > 0
-    awake = bool(len(machines.keepers))
+    hand_over = machines.forge.settings.handover_seconds > 0
+    awake = bool(len(machines.forge.keepers))
     try:
-        left = await machines.stop(hibernate=not hand_over)
+        left = await machines.forge.stop(hibernate=not hand_over)
         if left or (hand_over and awake):
-            await caretaker.leave(folder, machines.settings)
+            await caretaker.leave(folder, machines.forge.settings)
     finally:
         folder.unlock()
 

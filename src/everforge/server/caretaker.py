@@ -92,7 +92,7 @@ async def _put_to_sleep(data: Path, token: str, settings: MachineSettings) -> bo
 
     machines, folder = await open_machines(data, settings, for_new_machines=False, caretaker_token=token)
     try:
-        left = await machines.stop()
+        left = await machines.forge.stop()
         if not left:
             folder.caretaker.unlink(missing_ok=True)
     finally:

@@ -47,7 +47,7 @@ def packed(house: House) -> set[str]:
 
 
 def template(house: House) -> str:
-    return house.machines.templates.id("fake-image", house.settings.disk_mb)
+    return house.machines.forge.templates.id("fake-image", house.settings.disk_mb)
 
 
 async def points(house: House, name: str) -> tuple[SnapshotId | None, list[SnapshotId]]:

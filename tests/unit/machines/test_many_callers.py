@@ -148,7 +148,7 @@ async def test_output_that_cannot_be_recorded_fails_the_keeper_and_not_the_machi
 
 async def test_a_failed_keeper_is_replaced_although_nobody_asks(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     name = await awake(house, idle_seconds=0.3)
-    keeper = next(iter(house.machines.keepers.all()))
+    keeper = next(iter(house.machines.forge.keepers.all()))
     with pytest.raises(Uncertain):
         await keeper.operate("mistake", _mistake)
     async with asyncio.timeout(10):
@@ -162,7 +162,7 @@ async def _mistake() -> None:
 
 async def test_deleting_a_machine_whose_keeper_failed_leaves_no_sandbox(house: House) -> None:
     name = await awake(house)
-    keeper = next(iter(house.machines.keepers.all()))
+    keeper = next(iter(house.machines.forge.keepers.all()))
     with pytest.raises(Uncertain):
         await keeper.operate("mistake", _mistake)
     await house.machines.delete(name)
@@ -185,7 +185,7 @@ async def test_a_delete_whose_caller_goes_away_is_finished_all_the_same(house: H
 async def test_a_stop_ends_although_a_machine_breaks_during_its_grace(house: House) -> None:
     name = await awake(house)
     await house.machines.exec(name, "hang()")
-    stopping = asyncio.create_task(house.machines.stop())
+    stopping = asyncio.create_task(house.machines.forge.stop())
     await asyncio.sleep(0.02)
     house.host.lose_everything()
     async with asyncio.timeout(10):
@@ -206,7 +206,7 @@ async def test_a_wake_refused_for_a_full_disk_gives_its_memory_back(house: House
         patch.setattr(house.store, "commit", full)
         with pytest.raises(DiskFull):
             await house.machines.wake(name)
-    assert house.machines.admission.taken_mb == 0
+    assert house.machines.forge.admission.taken_mb == 0
     assert (await house.machines.run(name, "x")).value == "1"
 
 

@@ -20,7 +20,7 @@ async def house() -> AsyncIterator[House]:
     house = House(OFTEN)
     await house.start()
     yield house
-    await house.machines.stop(hibernate=False)
+    await house.machines.forge.stop(hibernate=False)
     await house.close()
 
 
@@ -75,4 +75,4 @@ async def test_a_stop_does_not_wait_for_a_look_that_takes_long(house: House) -> 
     await house.machines.create(NewMachine(name="one"))
     async with asyncio.timeout(5):
         await begun.wait()
-        await house.machines.stop()
+        await house.machines.forge.stop()

@@ -35,7 +35,7 @@ async def test_an_idle_machine_goes_to_sleep_and_keeps_no_sandbox(house: House) 
     await house.machines.run(name, "x = 1")
     await until(house, name, "asleep")
     async with asyncio.timeout(5):
-        while house.host.sandboxes or len(house.machines.keepers):  # it is destroyed after it is recorded
+        while house.host.sandboxes or len(house.machines.forge.keepers):  # it is destroyed after it is recorded
             await asyncio.sleep(0.005)
 
 
@@ -62,7 +62,7 @@ async def test_a_plain_wake_keeps_its_random_generator(house: House) -> None:
 async def test_what_is_wanted_during_a_save_stays_awake(house: House) -> None:
     name = await new(house)
     await house.machines.run(name, "x = 1")
-    keeper = next(iter(house.machines.keepers.all()))
+    keeper = next(iter(house.machines.forge.keepers.all()))
     room = asyncio.create_task(keeper.make_room())
     await asyncio.sleep(0)
     ended = await house.machines.run(name, "x")
@@ -98,14 +98,14 @@ async def test_a_stop_on_a_full_disk_leaves_the_machine_awake_and_says_so_and_th
     await house.machines.hibernate(other)
     house.host.disk_full = True
     async with asyncio.timeout(5):
-        assert await house.machines.stop() == [name]
+        assert await house.machines.forge.stop() == [name]
     assert f"machine {name} could not be hibernated" in caplog.text
     assert "no space" in caplog.text
     await house.start()
     assert (await house.machines.get(name)).state == "ready"
     assert (await house.machines.run(name, "x")).value == "1"
     house.host.disk_full = False
-    assert await house.machines.stop() == []
+    assert await house.machines.forge.stop() == []
     await house.start()
     assert (await house.machines.get(name)).state == "asleep"
 
@@ -124,7 +124,7 @@ async def test_a_stop_ends_although_not_even_the_tape_can_be_written(house: Hous
     with monkeypatch.context() as patch:
         patch.setattr(house.store, "commit", full)
         async with asyncio.timeout(5):
-            assert await house.machines.stop() == [name]
+            assert await house.machines.forge.stop() == [name]
     house.host.disk_full = False
     await house.start()
     assert (await house.machines.run(name, "x")).value == "1"
@@ -251,7 +251,7 @@ async def test_an_orderly_stop_hibernates_and_the_next_start_runs_what_was_accep
     await house.machines.run(name, "x = 1")
     running, _ = await house.machines.exec(name, "hang()")
     waiting, _ = await house.machines.exec(name, "x")
-    await house.machines.stop()
+    await house.machines.forge.stop()
     assert not house.host.sandboxes
     await house.start()
     assert (await house.machines.result(name, running)).end == "interrupted"
@@ -270,7 +270,7 @@ async def test_an_orderly_stop_does_not_wait_for_what_was_only_just_accepted(hou
         for _ in range(turns):
             await asyncio.sleep(0)
         async with asyncio.timeout(60):  # far less than it would run
-            await house.machines.stop()
+            await house.machines.forge.stop()
         await asyncio.wait([asking])
         assert not house.host.sandboxes
         await house.start()
@@ -285,7 +285,7 @@ async def test_a_server_that_hands_over_leaves_its_machines_running(house: House
     async for event in house.machines.read(name, follow=True):
         if isinstance(event, Output):
             break
-    await house.machines.stop(hibernate=False)
+    await house.machines.forge.stop(hibernate=False)
     assert len(house.host.sandboxes) == 1
     await house.start()
     assert (await house.machines.result(name, running)).end == "value"
