@@ -2,7 +2,7 @@
 
 `FakeHost` is the computer: it and its sandboxes outlive a `FakeEngine`, as a warden's outlive a server. The guest in a fake sandbox speaks the
 real protocol but executes a test's code right here, in this process; a few words stand for what cannot happen here: `hang()`, `sleep(s)`, `die()`,
-`crash()`, `exhaust()`.
+`crash()`, `exhaust()`, and for what print cannot say: `tell(*lines, stream=, partial=)`, `show(data)`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from everforge.wire.messages import (
     PROTOCOL,
     Ack,
     Attach,
+    Display,
     End,
     Freeze,
     Frozen,
@@ -37,6 +38,7 @@ from everforge.wire.messages import (
     Outputs,
     Run,
     Setup,
+    Stream,
     Thawed,
     decode_from_keeper,
     encode,
@@ -264,7 +266,7 @@ class FakeSandbox:
         value: Any = None
         try:
             with redirect_stdout(out):
-                value = _evaluate(code, self.guest.variables)
+                value = _evaluate(code, self.guest.variables, self._words(out))
         except _Hang:
             self._print(out)
         except _Sleep as word:
@@ -282,10 +284,24 @@ class FakeSandbox:
             self._print(out)
             self._end("value", value=None if value is None else repr(value))
 
+    def _words(self, out: io.StringIO) -> dict[str, Any]:
+        """Those that are said on the spot, after what was printed before them."""
+
+        def tell(*lines: str, stream: Stream = "stdout", partial: bool = False) -> None:
+            self._print(out)
+            self._say(Outputs(instruction=self.guest.running, stream=stream, lines=list(lines), partial=partial))
+
+        def show(data: dict[str, Any]) -> None:
+            self._print(out)
+            self._say(Display(instruction=self.guest.running, data=data))
+
+        return {"tell": tell, "show": show}
+
     def _print(self, out: io.StringIO) -> None:
-        lines = out.getvalue().splitlines()
-        if lines:
-            self._say(Outputs(instruction=self.guest.running, stream="stdout", lines=lines))
+        if printed := out.getvalue():
+            out.seek(0)
+            out.truncate()
+            self._say(Outputs(instruction=self.guest.running, stream="stdout", lines=printed.removesuffix("\n").split("\n")))
 
     def _end(self, end: GuestEnd, **fields: Any) -> None:
         if self._sleeping is not None:
@@ -385,10 +401,10 @@ def _parse(code: str) -> ast.Module:
     return ast.parse(code)
 
 
-def _evaluate(code: str, variables: dict[str, Any]) -> Any:
+def _evaluate(code: str, variables: dict[str, Any], words: dict[str, Any]) -> Any:
     """Run it as an interpreter would: the value of a last expression is the result."""
     tree = _parse(code)
-    scope = {**_WORDS, "__builtins__": __builtins__, "time": time, **variables}
+    scope = {**_WORDS, **words, "__builtins__": __builtins__, "time": time, **variables}
     known = set(scope) - set(variables)
     try:
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
