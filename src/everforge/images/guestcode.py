@@ -10,6 +10,7 @@ import everforge
 PACKAGE = "_everforge"  # hidden from users: their own `import everforge` is the client
 FOLDER = "usr/lib/everforge"
 _PARTS = ("guest", "wire")
+_CLIENTS_ONLY = frozenset({"wire/api.py"})  # guests do not speak it, and a new image for each of its changes would be a waste
 
 
 def guest_files() -> dict[str, bytes]:
@@ -18,7 +19,9 @@ def guest_files() -> dict[str, bytes]:
     files = {"__init__.py": b'"""What runs inside a machine."""\n'}
     for part in _PARTS:
         for path in sorted((source / part).rglob("*.py")):
-            files[path.relative_to(source).as_posix()] = path.read_bytes()
+            name = path.relative_to(source).as_posix()
+            if name not in _CLIENTS_ONLY:
+                files[name] = path.read_bytes()
     return files
 
 
