@@ -95,6 +95,7 @@ class FakeGuest:
     """The agent and its interpreter, without processes: feed it records, take bytes."""
 
     def __init__(self) -> None:
+        self.protocol = PROTOCOL
         self.epoch = 0
         self.frozen = False
         self.running: int | None = None
@@ -104,9 +105,10 @@ class FakeGuest:
         self.outbox = frames.Outbox(frames.GUEST_RECORD_BYTES_MAX)
         self.inbox = frames.Assembler()
         self.note: str | None = None
+        self.environ: dict[str, str] = {}  # what it is again after the running instruction
 
     def state(self) -> dict[str, Any]:
-        kept = ("epoch", "frozen", "last", "interpreter", "variables", "note")
+        kept = ("protocol", "epoch", "frozen", "last", "interpreter", "variables", "note")
         return {**{name: getattr(self, name) for name in kept}, "sent": self.outbox.last, "received": self.inbox.last}
 
     @classmethod
@@ -227,6 +229,8 @@ class FakeSandbox:
             case Run():
                 if guest.last is None or message.instruction > guest.last:
                     guest.running = guest.last = message.instruction
+                    guest.environ = dict(guest.variables.setdefault("environ", {}))
+                    guest.variables["environ"].update(message.env)
                     self._execute(message.code)
             case Interrupt():
                 if guest.running == message.instruction:
@@ -241,7 +245,7 @@ class FakeSandbox:
         guest = self.guest
         self._write(frames.mark(bytes.fromhex(message.nonce)))
         hello = Hello(
-            protocol=PROTOCOL,
+            protocol=guest.protocol,
             epoch=guest.epoch,
             sent=guest.outbox.last,
             received=guest.inbox.last,
@@ -309,6 +313,7 @@ class FakeSandbox:
             self._sleeping = None
         number, self.guest.running = self.guest.running, None
         assert number is not None
+        self.guest.variables["environ"] = self.guest.environ
         note, self.guest.note = self.guest.note, None
         self._say(End(instruction=number, end=end, runtime_us=1, note=note, **fields))
 

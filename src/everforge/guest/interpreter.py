@@ -13,7 +13,7 @@ from typing import Any
 
 from ..wire.bodies import is_too_heavy
 from . import channel as wire
-from . import entropy, keyboard, results, ring
+from . import entropy, keyboard, results, ring, surroundings
 from .channel import ORDERS_SIGNAL, ChildEnd, Frame
 from .execution import Execution
 from .limits import GuestLimits
@@ -76,8 +76,11 @@ class Interpreter:
 
     def obey(self, frame: Frame) -> None:
         if frame.kind == wire.RUN:
-            number, _, code = frame.body.partition(b"\n")
-            self.run(int(number), code.decode())
+            head, _, code = frame.body.partition(b"\n")
+            if head.isdigit():  # nearly always
+                self.run(int(head), code.decode())
+            else:
+                self._run_with(json.loads(head), code.decode())
         elif frame.kind == wire.SETUP:
             self._set_up(json.loads(frame.body))
         elif frame.kind == wire.ENTROPY:
@@ -111,6 +114,10 @@ class Interpreter:
         if self.execution.runtime_us > LONG_US:
             with contextlib.suppress(OSError):  # no descriptor to look with: then the limit stays as it is
                 self.limits.fit_address_space()  # it may have loaded libraries
+
+    def _run_with(self, order: dict[str, Any], code: str) -> None:
+        with surroundings.environment(order["env"]):
+            self.run(order["instruction"], code)
 
     def _attempt(self, number: int, code: str) -> bytes:
         """The instruction's end, encoded."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -56,7 +57,10 @@ class Supervisor:
         if worker is None or not worker.ready:
             return False
         run = self._instructions.begin(now)
-        worker.order(channel.RUN, b"%d\n%s" % (run.instruction, run.code.encode("utf-8", "replace")))
+        head = b"%d" % run.instruction
+        if run.env:
+            head = json.dumps({"instruction": run.instruction, "env": run.env}).encode()
+        worker.order(channel.RUN, b"%s\n%s" % (head, run.code.encode("utf-8", "replace")))
         return True
 
     # --- what it says ----------------------------------------------------------------------------------------------------------------

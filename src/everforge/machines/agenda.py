@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -16,13 +16,27 @@ from everforge.wire.events import Ended
 MANY_WAIT = 16  # for the end of one instruction
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an instruction is to do, and how."""
+
+    code: str
+    timeout_seconds: float
+    env: Mapping[str, str] = field(default_factory=dict[str, str])  # for it alone
+    functions: Sequence[str] = ()  # of the client's program, that it may call
+
+    @property
+    def is_plain(self) -> bool:
+        """Such as every guest understands."""
+        return not (self.env or self.functions)
+
+
 @dataclass(slots=True)
 class Instruction:
     """Accepted, or about to be; once it is on the tape, its end will be there too."""
 
     number: int
-    code: str
-    timeout_seconds: float
+    work: Work
     recorded: asyncio.Future[bool] | None = None  # None: it is on the tape. Otherwise it is on its way there: True when it has come, False if not
 
 

@@ -34,6 +34,7 @@ class GuestLine:
         self._decoder = frames.Decoder(frames.GUEST_RECORD_BYTES_MAX)
         self._assembler = frames.Assembler()
         self._sent = 0
+        self.protocol = 0  # of the guest, once it has said hello
         self._pending: list[Heard] = []
         self._owed: int | None = None  # acknowledgement not yet sent
         self._unacknowledged_bytes = 0
@@ -60,6 +61,7 @@ class GuestLine:
                 hello = await self._hello()
         except TimeoutError:
             raise SandboxLost(f"the guest did not say hello within {deadline_seconds:g} s") from None
+        self.protocol = hello.protocol
         self._sent = hello.received if hello.epoch == epoch else 0
         return hello
 

@@ -56,6 +56,11 @@ class Housing:
         self._archive = archive
         self._settings = settings
 
+    @property
+    def guest_protocol(self) -> int:
+        """What its guest understands; 0 for a machine that is not awake."""
+        return self.incarnation.line.protocol if self.incarnation else 0
+
     # --- in ----------------------------------------------------------------------------------------------------------------------------
 
     async def bring_up(self, arrow: Arrow) -> None:

@@ -19,6 +19,7 @@ from everforge.wire.errors import EverforgeError, ProtocolError, SandboxLost, Sa
 from everforge.wire.events import Displayed, Ended, Event, Output
 from everforge.wire.messages import CannotFreeze, Display, End, Freeze, Frozen, Go, GuestMessage, Interrupt, Kill, Outputs, Run, Setup, Thawed
 
+from .agenda import Work
 from .dossier import Dossier
 from .guestline import GuestLine, Heard
 from .settings import MachineSettings
@@ -231,10 +232,10 @@ class Incarnation:
 
     # --- what we tell the guest --------------------------------------------------------------------------------------------------------
 
-    async def start_turn(self, instruction: int, code: str) -> asyncio.Future[End]:
+    async def start_turn(self, instruction: int, work: Work) -> asyncio.Future[End]:
         end = self.expect_end(instruction)
         with self._dossier.steps.step("run"):
-            await self.line.send(Run(instruction=instruction, code=code))
+            await self.line.send(Run(instruction, work.code, dict(work.env), list(work.functions)))
         return end
 
     def expect_end(self, instruction: int, next_seq: int = 0) -> asyncio.Future[End]:

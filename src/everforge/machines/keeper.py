@@ -32,7 +32,7 @@ from everforge.wire.events import Accepted, Ended, EndKind
 from everforge.wire.ids import MachineId
 from everforge.wire.messages import End
 
-from .agenda import Agenda, Instruction, Operation
+from .agenda import Agenda, Instruction, Operation, Work
 from .dossier import Dossier
 from .lifecycle import Residence, Turn, TurnArrow, turn
 from .residency import Residency
@@ -41,6 +41,7 @@ from .turn import TurnRun
 
 T = TypeVar("T")
 BETWEEN_STEPS = frozenset({Residence.CREATING, Residence.AWAKE, Residence.ASLEEP, Residence.BROKEN, Residence.DELETED})
+GUEST_TOO_OLD = "the guest in this machine's memory is of an earlier version, which cannot do that; reset the machine, or create a new one"
 log = logging.getLogger(__name__)
 
 
@@ -118,33 +119,40 @@ class Keeper:
         """One that the guest has taken already: only its end is missing."""
         self._agenda.expect(instruction.number)
 
-    async def accept(self, code: str, timeout_seconds: float, key: str | None) -> int:
+    async def accept(self, work: Work, key: str | None) -> int:
         """Onto the tape, and only then a number. Legal while the machine is still being created, saved or woken.
 
         A caller that goes away does not stop it half way: what is on the tape must be on the agenda too.
         """
         with self.pinned():
-            return await to_its_end(self._accept_once(code, timeout_seconds, key))
+            return await to_its_end(self._accept_once(work, key))
 
-    async def _accept_once(self, code: str, timeout_seconds: float, key: str | None) -> int:
+    async def _accept_once(self, work: Work, key: str | None) -> int:
         if key is None:
-            return await self._accept(code, timeout_seconds, None)
+            return await self._accept(work, None)
         async with self._keyed:
             before = await self.dossier.store.accepted_with_key(self.id, key)
             if not isinstance(before, Accepted):
-                return await self._accept(code, timeout_seconds, key)
-            if before.code != code:
+                return await self._accept(work, key)
+            if (before.code, before.env, before.functions) != (work.code, dict(work.env), list(work.functions)):
                 raise KeyReused(f"the idempotency key {key!r} was used for another instruction ({before.instruction})")
             return before.instruction
 
-    async def _accept(self, code: str, timeout_seconds: float, key: str | None) -> int:
+    async def _accept(self, work: Work, key: str | None) -> int:
         await self.residency.check_accepting()
         self._agenda.check_room()
         number, self._next_instruction = self._next_instruction, self._next_instruction + 1
-        instruction = Instruction(number, code, timeout_seconds, asyncio.get_running_loop().create_future())
+        instruction = Instruction(number, work, asyncio.get_running_loop().create_future())
         self._agenda.put(instruction)
         try:
-            event = Accepted(instruction=number, code=code, timeout_seconds=timeout_seconds, key=key)
+            event = Accepted(
+                instruction=number,
+                code=work.code,
+                timeout_seconds=work.timeout_seconds,
+                key=key,
+                env=dict(work.env),
+                functions=list(work.functions),
+            )
             await self.dossier.write(set={"next_instruction": number + 1}, events=[event], step="accept", patient=False)
         except BaseException:
             self._agenda.withdraw(instruction)
@@ -338,6 +346,8 @@ class Keeper:
         else:
             if instruction.number in self._agenda.interrupted:  # asked for while it was being woken
                 await self._end_without_run(instruction.number, "interrupted", "interrupted before it ran")
+            elif not (instruction.work.is_plain or self.residency.housing.guest_protocol >= 2):
+                await self._end_without_run(instruction.number, "error", f"GuestTooOld: {GUEST_TOO_OLD}")
             elif not self._settling:
                 await self._run(instruction, lambda run: run.run())
 

@@ -20,7 +20,7 @@ from everforge.wire.ids import SandboxId
 from everforge.wire.messages import Hello
 
 from . import deletion
-from .agenda import Instruction
+from .agenda import Instruction, Work
 from .guestline import GuestLine
 from .incarnation import Incarnation
 from .keeper import Keeper, RunningTurn
@@ -237,7 +237,7 @@ async def _queue_unended(keeper: Keeper, hello: Hello | None = None) -> Instruct
     taken: Instruction | None = None
     for event in await keeper.dossier.store.unended(keeper.id):
         assert isinstance(event, Accepted)
-        instruction = Instruction(event.instruction, event.code, event.timeout_seconds)
+        instruction = Instruction(event.instruction, Work(event.code, event.timeout_seconds, event.env, event.functions))
         if hello is not None and hello.last is not None and event.instruction <= hello.last:
             taken = instruction
             keeper.expect(instruction)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import keyword
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
@@ -19,6 +20,8 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SNAPSHOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}")
 KEY_LENGTH_MAX = 255
 QUERY_LIMIT_MAX = 10_000
+FUNCTIONS_MAX = 100
+FUNCTION_LENGTH_MAX = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +96,17 @@ def env(value: object, settings: MachineSettings) -> dict[str, str]:
     if sum(len(k.encode()) + len(v.encode()) for k, v in found.items()) > settings.env_bytes_max:
         raise InvalidInput(f"env is larger than {settings.env_bytes_max} bytes")
     return found
+
+
+def functions(value: object) -> list[str]:
+    """Names of the client's functions, as code calls them."""
+    names = list(cast("Sequence[object]", value)) if isinstance(value, Sequence) and not isinstance(value, str) else None
+    if names is None or len(names) > FUNCTIONS_MAX:
+        raise InvalidInput(f"functions must be a list of at most {FUNCTIONS_MAX} names")
+    for name in names:
+        if not isinstance(name, str) or len(name) > FUNCTION_LENGTH_MAX or not name.isidentifier() or keyword.iskeyword(name):
+            raise InvalidInput(f"{show(name)} is not the name of a function")
+    return list(dict.fromkeys(cast("list[str]", names)))
 
 
 def metadata(value: object, settings: MachineSettings) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from everforge.wire.events import START, Ended, Event, Position
 from everforge.wire.ids import AccountId, MachineName, SnapshotId, machine_name, new_machine_name
 
 from . import forks, marks, requests
+from .agenda import Work
 from .creation import first_point, new_record
 from .forge import Forge
 from .keeper import Keeper
@@ -116,20 +117,36 @@ class Machines:
     # --- instructions --------------------------------------------------------------------------------------------------------------------
 
     async def exec(
-        self, name: str, code: str, *, timeout_seconds: float | None = None, interrupt: bool = False, key: str | None = None
+        self,
+        name: str,
+        code: str,
+        *,
+        timeout_seconds: float | None = None,
+        interrupt: bool = False,
+        key: str | None = None,
+        env: Mapping[str, str] | None = None,
+        functions: Sequence[str] | None = None,
     ) -> tuple[int, bool]:
-        """Accepted: its number, and whether something was interrupted for it. The machine may still be asleep."""
+        """Accepted: its number, and whether something was interrupted for it. The machine may still be asleep.
+
+        `env` and `functions` (of the client's program, which answers their calls) are there for this instruction alone.
+        """
         self.forge.check_running()
-        code = requests.code(code, self.forge.settings)
         key = requests.key(key)
-        seconds = self._timeout(timeout_seconds)
+        work = self._work(code, timeout_seconds, env, functions)
         keeper = await self.forge.keeper(self.account, name)
         interrupted = interrupt and keeper.interrupt(pending=True)
-        return await keeper.accept(code, seconds, key), interrupted
+        return await keeper.accept(work, key), interrupted
 
-    def _timeout(self, seconds: float | None) -> float:
-        wanted = self.forge.settings.timeout_seconds if seconds is None else seconds
-        return requests.seconds("timeout_seconds", wanted, 0.001, self.forge.settings.timeout_seconds_max)
+    def _work(self, code: str, seconds: float | None, env: Mapping[str, str] | None = None, functions: Sequence[str] | None = None) -> Work:
+        settings = self.forge.settings
+        wanted = settings.timeout_seconds if seconds is None else seconds
+        return Work(
+            requests.code(code, settings),
+            requests.seconds("timeout_seconds", wanted, 0.001, settings.timeout_seconds_max),
+            {} if env is None else requests.env(env, settings),
+            [] if functions is None else requests.functions(functions),
+        )
 
     async def result(self, name: str, instruction: int) -> Ended:
         """Waits for the end of an instruction."""
@@ -141,10 +158,10 @@ class Machines:
     async def run(self, name: str, code: str, *, timeout_seconds: float | None = None) -> Ended:
         """Exec, then its result."""
         self.forge.check_running()
-        code, seconds = requests.code(code, self.forge.settings), self._timeout(timeout_seconds)
+        work = self._work(code, timeout_seconds)
         keeper = await self.forge.keeper(self.account, name)
         with keeper.pinned():
-            return await keeper.end_of(await keeper.accept(code, seconds, None))
+            return await keeper.end_of(await keeper.accept(work, None))
 
     async def interrupt(self, name: str, *, pending: bool = False) -> bool:
         if keeper := self.forge.kept(self.account, name):

@@ -29,15 +29,15 @@ class TurnRun:
 
     async def run(self) -> End:
         """Start it and wait for its end. Raises SandboxLost."""
-        self._end = await self._incarnation.start_turn(self.instruction.number, self.instruction.code)
+        self._end = await self._incarnation.start_turn(self.instruction.number, self.instruction.work)
         if self._wish is not None:
             self.stop(self._wish)
-        return await self._wait(self.instruction.timeout_seconds)
+        return await self._wait(self.instruction.work.timeout_seconds)
 
     async def resume(self, end: asyncio.Future[End], ran_seconds: float) -> End:
         """Go on waiting for one that an earlier server started."""
         self._end = end
-        return await self._wait(max(0.0, self.instruction.timeout_seconds - ran_seconds))
+        return await self._wait(max(0.0, self.instruction.work.timeout_seconds - ran_seconds))
 
     async def _wait(self, seconds: float) -> End:
         assert self._end is not None
@@ -77,7 +77,7 @@ class TurnRun:
         notes = [n for n in (notice, end.note) if n]
         if self._why == "timed_out":
             kind = "timed_out"
-            error = f"Timed out after {self.instruction.timeout_seconds:g} s" + (f": {error}" if end.end == "died" and error else "")
+            error = f"Timed out after {self.instruction.work.timeout_seconds:g} s" + (f": {error}" if end.end == "died" and error else "")
             if end.end in ("value", "error"):
                 notes.append("the code ended by itself after it had been interrupted")
         elif self._why == "interrupted" and end.end == "died":

@@ -92,6 +92,50 @@ class WrongState(Refused):
     code = "WrongState"
 
 
+class GuestTooOld(Refused):
+    """The guest in the machine's memory is older than what was asked of it. A reset brings a new one."""
+
+    code = "GuestTooOld"
+
+
+class FileNotFound(Refused):
+    code = "FileNotFound"
+    http_status = 404
+
+
+class NotAFile(Refused):
+    code = "NotAFile"
+    http_status = 400
+
+
+class NotAFolder(Refused):
+    code = "NotAFolder"
+    http_status = 400
+
+
+class FolderNotEmpty(Refused):
+    code = "FolderNotEmpty"
+
+
+class FileRefused(Refused):
+    """The machine's user may not."""
+
+    code = "FileRefused"
+    http_status = 403
+
+
+class TooLarge(Refused):
+    code = "TooLarge"
+    http_status = 413
+
+
+class ArchiveRefused(Refused):
+    """Damaged, or with something in it that must not be unpacked. Nothing was."""
+
+    code = "ArchiveRefused"
+    http_status = 400
+
+
 class QueueFull(Refused):
     code = "QueueFull"
     http_status = 429
@@ -161,6 +205,14 @@ class ImageDamaged(MachineFailed):
 
 class SandboxLost(MachineFailed):
     code = "SandboxLost"
+
+
+class TransferCut(MachineFailed):
+    """A file or folder that was on its way is not whole; the message says why. What was sent to the machine has left nothing there."""
+
+    code = "TransferCut"
+    http_status = 409
+    retry = "now"
 
 
 class StoreDamaged(MachineFailed):

@@ -48,6 +48,8 @@ class Accepted(Event):
     code: str
     timeout_seconds: float
     key: str | None = None  # the client's idempotency key
+    env: dict[str, str] = field(default_factory=dict[str, str])  # of this instruction alone
+    functions: list[str] = field(default_factory=list[str])  # of the client's program, that it may call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

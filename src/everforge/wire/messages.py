@@ -16,7 +16,7 @@ from .shapes import INTEGER_MAX, Range, field_checks
 
 # Guests live in snapshots for as long as their machines, so a server talks with older ones than its own. A new field or kind needs no new number
 # where an older guest may leave it out; a server that counts on it looks at the number in the guest's hello.
-PROTOCOL = 1
+PROTOCOL = 2  # 2: environment and functions of one instruction, files, completion
 PROTOCOL_OLDEST = 1  # that this server still understands
 
 COUNT_MAX = 2**53  # every JSON reader holds it exactly, and what is added to it still fits in a SQL integer
@@ -31,6 +31,7 @@ class GuestMessage:
     kind: ClassVar[int]
     control: ClassVar[bool] = False  # control messages carry number 0: never kept, never resent
     body_bytes_max: ClassVar[int] = 64 * 1024  # what an honest writer stays well below
+    sparse: ClassVar[tuple[str, ...]] = ()  # fields that are left out where they are empty: seldom used, in messages that are sent often
 
 
 # --- keeper to guest ---------------------------------------------------------------------------------------------------------------
@@ -68,8 +69,11 @@ class Setup(GuestMessage):
 class Run(GuestMessage):
     kind = 4
     body_bytes_max = MESSAGE_BYTES_MAX
+    sparse = ("env", "functions")
     instruction: Count
     code: str
+    env: dict[str, str] = field(default_factory=dict[str, str])  # for this instruction alone, and what it starts
+    functions: list[str] = field(default_factory=list[str])  # of the client's program, that it may call
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +203,11 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 def encode(message: GuestMessage) -> bytes:
-    return _ENCODER.encode({name: getattr(message, name) for name in field_checks(type(message))}).encode("ascii")
+    told = {name: getattr(message, name) for name in field_checks(type(message))}
+    for name in message.sparse:
+        if not told[name]:
+            del told[name]
+    return _ENCODER.encode(told).encode("ascii")
 
 
 def decode_from_guest(kind: int, body: bytes) -> GuestMessage:

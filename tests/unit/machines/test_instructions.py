@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from everforge.store.base import Change
-from everforge.wire.errors import InstructionNotFound, KeyReused, QueueFull, Uncertain
+from everforge.wire.errors import InstructionNotFound, InvalidInput, KeyReused, QueueFull, Uncertain
 from everforge.wire.events import Accepted, Ended, Event, Output
 from kit.house import House, NewMachine, quick
 
@@ -149,3 +149,46 @@ async def test_a_keeper_that_fails_is_replaced_and_nothing_is_lost_or_done_twice
         await house.machines.run(name, "seen.append(1)")
     assert (await house.machines.run(name, "seen")).value == "[1]"
     assert (await house.machines.result(name, 1)).end == "value"
+
+
+async def test_an_instruction_has_variables_of_its_own_and_the_next_has_not(house: House) -> None:
+    name = await new(house)
+    first, _ = await house.machines.exec(name, "environ['WHO']", env={"WHO": "one"})
+    assert (await house.machines.result(name, first)).value == "'one'"
+    assert (await house.machines.run(name, "environ.get('WHO', 'nobody')")).value == "'nobody'"
+    (accepted,) = [e async for e in house.machines.read(name) if isinstance(e, Accepted) and e.instruction == first]
+    assert accepted.env == {"WHO": "one"}
+
+
+async def test_what_was_accepted_with_variables_runs_with_them_after_a_crash(house: House) -> None:
+    name = await new(house)
+    await house.machines.exec(name, "hang()", timeout_seconds=0.3)
+    number, _ = await house.machines.exec(name, "environ['WHO']", env={"WHO": "one"})
+    await house.restart()
+    assert (await house.machines.result(name, number)).value == "'one'"
+
+
+async def test_the_same_key_with_other_variables_is_refused(house: House) -> None:
+    name = await new(house)
+    number, _ = await house.machines.exec(name, "1", key="k", env={"WHO": "one"})
+    assert (await house.machines.exec(name, "1", key="k", env={"WHO": "one"}))[0] == number
+    with pytest.raises(KeyReused):
+        await house.machines.exec(name, "1", key="k", env={"WHO": "two"})
+
+
+async def test_an_older_guest_is_not_asked_for_what_it_does_not_know(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "1")
+    next(iter(house.host.sandboxes.values())).guest.protocol = 1
+    await house.machines.hibernate(name)
+    number, _ = await house.machines.exec(name, "1", env={"WHO": "one"})
+    ended = await house.machines.result(name, number)
+    assert (ended.end, (ended.error or "")[:12]) == ("error", "GuestTooOld:")
+    assert (await house.machines.run(name, "2")).value == "2"
+
+
+@pytest.mark.parametrize("functions", ["ask", ["1x"], ["a.b"], ["class"], [""], [7], ["a"] * 101, 5])
+async def test_a_function_must_have_a_name_that_code_can_call(house: House, functions: object) -> None:
+    name = await new(house)
+    with pytest.raises(InvalidInput):
+        await house.machines.exec(name, "1", functions=functions)  # pyright: ignore[reportArgumentType]

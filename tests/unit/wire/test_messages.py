@@ -264,4 +264,4 @@ def test_what_is_no_finite_number_becomes_null(text: str) -> None:
 def test_every_field_has_a_type_that_can_be_checked() -> None:
     for cls in (*FROM_GUEST.values(), *FROM_KEEPER.values()):
         assert list(field_checks(cls)) == [f.name for f in fields(cls)]
-    assert messages.PROTOCOL == 1
+    assert messages.PROTOCOL == 2
