@@ -14,6 +14,8 @@ from typing import Any, Literal, Protocol
 from everforge.wire.events import Event, Position
 from everforge.wire.ids import AccountId, MachineId, MachineName, SandboxId, SnapshotId
 
+from .accounts import AccountBook
+
 History = Literal["idle", "each"]
 Durability = Literal["idle", "each"]
 PointReason = Literal["template", "idle", "each", "named", "before_rollback", "before_reset", "fork"]
@@ -51,6 +53,7 @@ class MachineRecord:
     notice: str | None = None  # what the next result must tell: memory that was lost, a state gone back to
     source: MachineId | None = None  # the machine it was forked from, and
     source_position: Position | None = None  # the last position of that one's tape that is also on this one's
+    expires_at: float | None = None  # it is deleted soon after
     deleted_at: float | None = None  # set: its name is free, and it is in no list; row and tape stay until purged
 
 
@@ -94,6 +97,9 @@ class MachineQuery:
 
 
 class Store(Protocol):
+    @property
+    def accounts(self) -> AccountBook: ...
+
     async def create(self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = ()) -> Sequence[Event]:
         """A new machine, durably. Returns the events with their positions. Raises NameTaken, MachineNotFound (of a fork's source), DiskFull."""
         ...
@@ -114,8 +120,8 @@ class Store(Protocol):
         """Also one that is deleted (`deleted_at` is set), until it is purged."""
         ...
 
-    async def find(self, name: MachineName) -> MachineRecord | None:
-        """By name, among those not deleted."""
+    async def find(self, account: AccountId, name: MachineName) -> MachineRecord | None:
+        """By name, among those of the account that are not deleted."""
         ...
 
     async def machines(self, query: MachineQuery) -> Sequence[MachineRecord]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from everforge.wire.errors import InvalidInput, MachineNotFound, NameTaken, WrongState
+from everforge.wire.errors import AccountNotFound, InvalidInput, MachineNotFound, NameTaken, WrongState
 from everforge.wire.events import Accepted, Ended, Event, Output, Position
-from everforge.wire.ids import MachineId, MachineName, SnapshotId
+from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId
 
 from . import tape
 from .base import Change, MachineQuery, MachineRecord, PointRecord
+from .memory_accounts import MemoryAccounts
 
 
 @dataclass(slots=True)
@@ -41,14 +42,17 @@ class _Machine:
 class MemoryStore:
     def __init__(self) -> None:
         self._machines: dict[MachineId, _Machine] = {}
-        self._names: dict[MachineName, MachineId] = {}  # of the living
+        self._names: dict[tuple[AccountId, MachineName], MachineId] = {}  # of the living
+        self.accounts = MemoryAccounts(lambda account: any(owner == account for owner, _ in self._names))
         self._unclean = False
         self.closed = False
 
     async def create(self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = ()) -> Sequence[Event]:
         if record.source is not None:
             self._get(record.source)
-        if record.id in self._machines or (record.deleted_at is None and record.name in self._names):
+        if self.accounts.is_deleted(record.account):
+            raise AccountNotFound("the account was deleted")
+        if record.id in self._machines or (record.deleted_at is None and _owned(record) in self._names):
             raise NameTaken(f"there is a machine named {record.name} already")
         tape.weigh(events)
         machine = _Machine(record, 0 if record.source_position is None else record.source_position + 1)
@@ -59,7 +63,7 @@ class MemoryStore:
         machine.points = {point.snapshot: point for point in points}
         self._machines[record.id] = machine
         if record.deleted_at is None:
-            self._names[record.name] = record.id
+            self._names[_owned(record)] = record.id
         return placed
 
     async def create_together(self, machines: Sequence[tuple[MachineRecord, Sequence[Event], PointRecord]]) -> None:
@@ -76,7 +80,7 @@ class MemoryStore:
         tape.check_settable(change.set)
         tape.weigh(change.events)
         before, after = machine.record, replace(machine.record, **change.set)
-        owner = self._names.get(after.name)
+        owner = self._names.get(_owned(after))
         if after.deleted_at is None and owner not in (None, after.id):
             raise NameTaken(f"there is a machine named {after.name} already")
         placed, _ = tape.place(change.events, machine.next_position)
@@ -84,9 +88,9 @@ class MemoryStore:
         _check_points(change.machine, change.add_points)
         # From here on nothing fails: all of it happens, or none did.
         if before.deleted_at is None:
-            self._names.pop(before.name, None)
+            self._names.pop(_owned(before), None)
         if after.deleted_at is None:
-            self._names[after.name] = after.id
+            self._names[_owned(after)] = after.id
         machine.record = after
         machine.append(placed)
         for snapshot in change.drop_points:
@@ -98,8 +102,8 @@ class MemoryStore:
         machine = self._machines.get(id)
         return machine.record if machine and not machine.purged else None
 
-    async def find(self, name: MachineName) -> MachineRecord | None:
-        id = self._names.get(name)
+    async def find(self, account: AccountId, name: MachineName) -> MachineRecord | None:
+        id = self._names.get((account, name))
         return None if id is None else self._machines[id].record
 
     async def machines(self, query: MachineQuery) -> Sequence[MachineRecord]:
@@ -226,6 +230,10 @@ class MemoryStore:
             machine = self._machines[machine.record.source]
             lineage.append((machine, upto))
         return lineage
+
+
+def _owned(record: MachineRecord) -> tuple[AccountId, MachineName]:
+    return record.account, record.name
 
 
 def _check_instructions(machine: _Machine, placed: Sequence[Event]) -> None:

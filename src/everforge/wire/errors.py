@@ -148,6 +148,66 @@ class NoCapacity(Refused):
     retry = "later"
 
 
+class Unauthenticated(Refused):
+    """No token, or none that is good: which of the ways it is bad is not told."""
+
+    code = "Unauthenticated"
+    http_status = 401
+
+
+class Forbidden(Refused):
+    """The token is good, but may not do this."""
+
+    code = "Forbidden"
+    http_status = 403
+
+
+class TooMany(Refused):
+    """Too often, or too many of them; `details["retry_after_seconds"]` says when to come again, where time helps."""
+
+    code = "TooMany"
+    http_status = 429
+    retry = "later"
+
+
+class AccountNameAlreadyExists(Refused):
+    code = "AccountNameAlreadyExists"
+
+
+class EmailAlreadyExists(Refused):
+    code = "EmailAlreadyExists"
+
+
+class SignupClosed(Refused):
+    code = "SignupClosed"
+    http_status = 403
+
+
+class InvitationInvalid(Refused):
+    """Unknown, used, too old, or for somebody else."""
+
+    code = "InvitationInvalid"
+    http_status = 403
+
+
+class MailFailed(Refused):
+    """What had to be mailed could not be, so nothing was done."""
+
+    code = "MailFailed"
+    http_status = 503
+    retry = "later"
+
+
+class TokenNotFound(Refused):
+    code = "TokenNotFound"
+    http_status = 404
+
+
+class AccountNotFound(Refused):
+    code = "AccountNotFound"
+    http_status = 404
+
+
 class DataFolderBusy(Refused):
     """Another server owns the data folder."""
 

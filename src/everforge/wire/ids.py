@@ -9,10 +9,14 @@ from typing import NewType
 from .errors import InvalidInput
 
 MachineId = NewType("MachineId", str)  # ours, random, never reused; names a machine's rows and folders
-MachineName = NewType("MachineName", str)  # what the owner calls it; unique among the living
+MachineName = NewType("MachineName", str)  # what the owner calls it; unique among the living of an account
 SandboxId = NewType("SandboxId", str)
 SnapshotId = NewType("SnapshotId", str)
 AccountId = NewType("AccountId", str)
+TokenId = NewType("TokenId", str)  # the part of a token that is no secret
+InvitationId = NewType("InvitationId", str)
+
+OWNER = AccountId("owner")  # whose server it is; the ids of all others are random
 
 CELL = "c0"  # prefix of generated names: which group of servers a machine belongs to, once there are several
 ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: read aloud and copied by hand
@@ -40,6 +44,23 @@ def new_sandbox_id() -> SandboxId:
 
 def new_snapshot_id() -> SnapshotId:
     return SnapshotId("p" + _random(15))
+
+
+def new_account_id() -> AccountId:
+    return AccountId("a" + _random(15))
+
+
+def new_token_id() -> TokenId:
+    return TokenId("t" + _random(11))
+
+
+def new_invitation_id() -> InvitationId:
+    return InvitationId("i" + _random(11))
+
+
+def new_secret() -> str:
+    """160 bits."""
+    return _random(32)
 
 
 SANDBOX_ID = re.compile(rf"s[{ALPHABET}]{{19}}")

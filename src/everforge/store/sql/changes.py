@@ -8,7 +8,7 @@ from typing import Any
 
 from everforge.store import tape
 from everforge.store.base import Change, MachineRecord, PointRecord
-from everforge.wire.errors import InvalidInput, MachineNotFound, WrongState
+from everforge.wire.errors import AccountNotFound, InvalidInput, MachineNotFound, WrongState
 from everforge.wire.events import Accepted, Ended, Event
 from everforge.wire.ids import MachineId
 
@@ -56,6 +56,8 @@ class Changes:
     def create(self, record: MachineRecord, events: Sequence[Event], points: Sequence[PointRecord]) -> list[Event]:
         if record.source is not None:
             self._check_source(record.source)
+        if self.connection.execute(self._statements.account_is_gone, {"account": record.account}).fetchone():
+            raise AccountNotFound("the account was deleted")
         self.connection.execute(self._statements.insert_machine, record_values(record))
         if record.tags:
             self._insert_tags(record.id, record.tags, record.account, record.created_at)

@@ -9,7 +9,7 @@ from everforge.store import tape
 from everforge.store.base import MachineRecord, PointRecord
 from everforge.wire.errors import MachineNotFound
 from everforge.wire.events import Event, Output, Position
-from everforge.wire.ids import MachineId, MachineName, SnapshotId
+from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId
 
 from .changes import next_position
 from .rows import to_event, to_point, to_record
@@ -26,8 +26,8 @@ class Queries:
         row = connection.execute(self._statements.record_by_id, {"machine": id}).fetchone()
         return to_record(row) if row else None
 
-    def find(self, connection: sqlite3.Connection, name: MachineName) -> MachineRecord | None:
-        row = connection.execute(self._statements.record_by_name, {"name": name}).fetchone()
+    def find(self, connection: sqlite3.Connection, account: AccountId, name: MachineName) -> MachineRecord | None:
+        row = connection.execute(self._statements.record_by_name, {"account": account, "name": name}).fetchone()
         return to_record(row) if row else None
 
     def events(self, connection: sqlite3.Connection, machine: MachineId, after: Position, limit: int) -> list[Event]:

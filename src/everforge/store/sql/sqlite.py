@@ -15,7 +15,16 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import DBAPIError
 
-from everforge.wire.errors import DiskFull, EverforgeError, InvalidInput, NameTaken, StoreDamaged, WrongState
+from everforge.wire.errors import (
+    AccountNameAlreadyExists,
+    DiskFull,
+    EmailAlreadyExists,
+    EverforgeError,
+    InvalidInput,
+    NameTaken,
+    StoreDamaged,
+    WrongState,
+)
 
 BUSY_MS = 5_000  # only another process can make us wait: a backup, a person with a shell
 WRITER_CACHE_KB = 32 * 1024
@@ -126,6 +135,10 @@ def translate(error: BaseException, path: Path) -> BaseException:
 
 
 def _broken_rule(message: str) -> EverforgeError:
+    if "accounts.same_name" in message:
+        return AccountNameAlreadyExists("there is an account of that name already; take another name")
+    if "accounts.same_email" in message:
+        return EmailAlreadyExists("there is an account with that address already")
     if "machines." in message and "UNIQUE" in message:
         return NameTaken("there is a machine of that name already")
     if "unended." in message and "UNIQUE" in message:

@@ -11,7 +11,7 @@ from sqlalchemy.sql import ClauseElement
 
 from everforge.store.tape import FIELDS
 
-from .tables import events, machine_tags, machines, points, unended
+from .tables import accounts, events, machine_tags, machines, points, unended
 
 EVENT_COLUMNS = (events.c.kind, events.c.body, events.c.position, events.c.time, events.c.epoch, events.c.frame)
 RECORD_COLUMNS = tuple(machines.c[name] for name in FIELDS)
@@ -38,6 +38,12 @@ def compile_text(dialect: Dialect, clause: ClauseElement) -> str:
     return text
 
 
+def insert_text(table: sa.Table) -> str:
+    """Takes a tuple: a value for each column, in the table's order."""
+    names = ", ".join(f'"{column.name}"' for column in table.columns)
+    return f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * len(table.columns))})"
+
+
 def _binds(names: tuple[str, ...]) -> dict[str, Any]:
     return {name: sa.bindparam(name) for name in names}
 
@@ -48,10 +54,10 @@ class Statements:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         machine: sa.BindParameter[Any] = sa.bindparam("machine", type_=sa.Text)
-        self.insert_event = self._insert(events)
-        self.insert_unended = self._insert(unended)
-        self.insert_point = self._insert(points)
-        self.insert_tag = self._insert(machine_tags)
+        self.insert_event = insert_text(events)
+        self.insert_unended = insert_text(unended)
+        self.insert_point = insert_text(points)
+        self.insert_tag = insert_text(machine_tags)
         self.insert_machine = self._text(sa.insert(machines).values(_binds(FIELDS)))
 
         self.delete_unended = self._text(sa.delete(unended).where(unended.c.machine == machine, unended.c.instruction == sa.bindparam("instruction")))
@@ -59,7 +65,12 @@ class Statements:
         self.delete_tags = self._text(sa.delete(machine_tags).where(machine_tags.c.machine == machine))
 
         self.record_by_id = self._text(sa.select(*RECORD_COLUMNS).where(machines.c.id == machine, machines.c.purged_at.is_(None)))
-        self.record_by_name = self._text(sa.select(*RECORD_COLUMNS).where(machines.c.name == sa.bindparam("name"), machines.c.deleted_at.is_(None)))
+        self.record_by_name = self._text(
+            sa.select(*RECORD_COLUMNS).where(
+                machines.c.account == sa.bindparam("account"), machines.c.name == sa.bindparam("name"), machines.c.deleted_at.is_(None)
+            )
+        )
+        self.account_is_gone = self._text(sa.select(accounts.c.id).where(accounts.c.id == sa.bindparam("account"), accounts.c.deleted_at.is_not(None)))
         self.counters = self._text(
             sa.select(machines.c.position_floor, machines.c.source_position).where(machines.c.id == machine, machines.c.purged_at.is_(None))
         )
@@ -137,7 +148,3 @@ class Statements:
 
     def _text(self, clause: ClauseElement) -> str:
         return compile_text(self._dialect, clause)
-
-    def _insert(self, table: sa.Table) -> str:
-        names = ", ".join(f'"{column.name}"' for column in table.columns)
-        return f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * len(table.columns))})"

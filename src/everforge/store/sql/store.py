@@ -11,9 +11,10 @@ from everforge.store.base import Change, MachineQuery, MachineRecord, PointRecor
 from everforge.store.tape import check_limit
 from everforge.wire.errors import InvalidInput
 from everforge.wire.events import Event, Position
-from everforge.wire.ids import MachineId, MachineName, SnapshotId
+from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId
 
 from . import boot, migrate
+from .accounts import SqlAccounts
 from .changes import Changes
 from .checkpointer import Checkpointer
 from .listing import Listing
@@ -39,6 +40,7 @@ class SqlStore:
         self._writer = Writer(database, statements, self._syncer, loop)
         self._checkpointer = Checkpointer(database, self._writer)
         self._readers = Readers(database)
+        self.accounts = SqlAccounts(database.dialect, self._writer, self._readers)
         self._closed = False
 
     @classmethod
@@ -59,8 +61,8 @@ class SqlStore:
     async def machine(self, id: MachineId) -> MachineRecord | None:
         return await self._readers.read(lambda c: self._queries.machine(c, id))
 
-    async def find(self, name: MachineName) -> MachineRecord | None:
-        return await self._readers.read(lambda c: self._queries.find(c, name))
+    async def find(self, account: AccountId, name: MachineName) -> MachineRecord | None:
+        return await self._readers.read(lambda c: self._queries.find(c, account, name))
 
     async def machines(self, query: MachineQuery) -> Sequence[MachineRecord]:
         return await self._readers.read(lambda c: self._listing.page(c, query))

@@ -49,16 +49,19 @@ machines = sa.Table(
     sa.Column("notice", sa.Text),
     sa.Column("source", sa.Text),
     sa.Column("source_position", sa.BigInteger),
+    sa.Column("expires_at", _REAL),
     sa.Column("deleted_at", _REAL),
     # Below: the store's own, not in MachineRecord.
     sa.Column("position_floor", sa.BigInteger, nullable=False, server_default="0"),  # no position under it is given any more
     sa.Column("purged_at", _REAL),  # set: nobody sees it any more, and its tape stays only as long as that of a fork begins with it
 )
 
-_index("machines_by_name", machines.c.name, where="deleted_at IS NULL", unique=True)
+_index("machines_by_name", machines.c.account, machines.c.name, where="deleted_at IS NULL", unique=True)
 sa.Index("machines_by_time", machines.c.created_at, machines.c.id)
 sa.Index("machines_by_account", machines.c.account, machines.c.created_at, machines.c.id)
 sa.Index("machines_by_residence", machines.c.residence, machines.c.created_at, machines.c.id)
+sa.Index("machines_by_state", machines.c.account, machines.c.residence, machines.c.created_at, machines.c.id)
+_index("machines_by_expiry", machines.c.expires_at, where="expires_at IS NOT NULL AND deleted_at IS NULL")
 _index("machines_by_source", machines.c.source, where="source IS NOT NULL")
 _index("machines_by_head", machines.c.head, where="head IS NOT NULL")
 _index("machines_by_deletion", machines.c.deleted_at, where="deleted_at IS NOT NULL")
@@ -131,4 +134,71 @@ runs = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),  # always 1: the last run
     sa.Column("boot", sa.Text, nullable=False),  # the kernel's boot id: another one means that the computer was down
     sa.Column("clean", sa.Boolean, nullable=False),
+)
+
+# Never removed: a machine cannot be made for an account that was deleted meanwhile. Its name and its address are free again.
+accounts = sa.Table(
+    "accounts",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("same_name", sa.Text, nullable=False),  # what it is compared by
+    sa.Column("email", sa.Text),
+    sa.Column("same_email", sa.Text),
+    sa.Column("created_at", _REAL, nullable=False),
+    sa.Column("deleted_at", _REAL),
+)
+_index("accounts_by_name", accounts.c.same_name, where="deleted_at IS NULL", unique=True)
+_index("accounts_by_email", accounts.c.same_email, where="deleted_at IS NULL AND same_email IS NOT NULL", unique=True)
+
+tokens = sa.Table(
+    "tokens",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("account", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.Column("name", sa.Text),
+    sa.Column("scopes", sa.Text, nullable=False),  # words, a space between
+    sa.Column("created_at", _REAL, nullable=False),
+    sa.Column("last_used_at", _REAL),
+    sa.Column("expires_at", _REAL),
+    sa.Column("revoked_at", _REAL),
+    sqlite_with_rowid=False,
+)
+sa.Index("tokens_by_account", tokens.c.account, tokens.c.created_at, tokens.c.id)
+
+invitations = sa.Table(
+    "invitations",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.Column("email", sa.Text),
+    sa.Column("created_at", _REAL, nullable=False),
+    sa.Column("expires_at", _REAL, nullable=False),
+    sa.Column("used_at", _REAL),
+    sqlite_with_rowid=False,
+)
+
+# What a request with an idempotency key has made. (Those of instructions are on the tape.)
+keys = sa.Table(
+    "keys",
+    metadata,
+    sa.Column("account", sa.Text, primary_key=True),
+    sa.Column("route", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("request", sa.Text, nullable=False),  # its hash
+    sa.Column("made", sa.Text, nullable=False),  # ids of machines, a space between
+    sa.Column("created_at", _REAL, nullable=False),
+    sqlite_with_rowid=False,
+)
+sa.Index("keys_by_time", keys.c.created_at)
+
+# Sums that outlive the machines they come from.
+usage = sa.Table(
+    "usage",
+    metadata,
+    sa.Column("account", sa.Text, primary_key=True),
+    sa.Column("instructions", sa.BigInteger, nullable=False),
+    sa.Column("runtime_ms", sa.BigInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
