@@ -13,12 +13,14 @@ from everforge.wire.errors import InvalidInput, MachineNotFound, NameTaken, Wron
 from everforge.wire.events import START, Accepted, Displayed, Ended, Event, Lost, Moved, Output, Position
 from everforge.wire.ids import AccountId, MachineName, SnapshotId, new_machine_id, new_snapshot_id
 
+A = AccountId("a")
+
 
 def machine(name: str = "one", **values: Any) -> MachineRecord:
     defaults: dict[str, Any] = {
         "id": new_machine_id(),
         "name": MachineName(name),
-        "account": AccountId("a"),
+        "account": A,
         "created_at": 1.0,
         "last_used_at": 1.0,
         "residence": "awake",
@@ -67,7 +69,7 @@ class StoreSuite:
         together = [machine(name) for name in ("first", "taken", "last")]
         with pytest.raises(NameTaken):
             await store.create_together([(of, [], point(of, 0)) for of in together])
-        assert await store.find(MachineName("first")) is None
+        assert await store.find(A, MachineName("first")) is None
         first, _, last = together
         await store.create_together([(of, [], point(of, 0)) for of in (first, last)])
         assert [len(await store.points(of.id)) for of in (first, last)] == [1, 1]
@@ -86,12 +88,12 @@ class StoreSuite:
         )
         await store.create(record)
         assert await store.machine(record.id) == record
-        assert await store.find(record.name) == record
+        assert await store.find(A, record.name) == record
 
     async def test_an_unknown_machine_is_none_or_an_error_and_never_empty_by_mistake(self, store: Store) -> None:
         nobody = new_machine_id()
         assert await store.machine(nobody) is None
-        assert await store.find(MachineName("nobody")) is None
+        assert await store.find(A, MachineName("nobody")) is None
         for call in (store.commit(Change(machine=nobody)), store.events(nobody, START, 1), store.end_position(nobody)):
             with pytest.raises(MachineNotFound):
                 await call
@@ -104,10 +106,19 @@ class StoreSuite:
         await store.commit(Change(machine=first.id, set={"deleted_at": 2.0, "residence": "deleted"}))
         second = machine("n")
         await store.create(second)
-        assert await store.find(MachineName("n")) == second
+        assert await store.find(A, MachineName("n")) == second
         gone = await store.machine(first.id)
         assert gone is not None
         assert gone.deleted_at == 2.0
+
+    async def test_a_name_is_taken_in_its_own_account_alone(self, store: Store) -> None:
+        mine, yours = machine("n"), machine("n", account=AccountId("b"))
+        await store.create(mine)
+        await store.create(yours)
+        assert [await store.find(A, MachineName("n")), await store.find(AccountId("b"), MachineName("n"))] == [mine, yours]
+        assert await store.find(AccountId("c"), MachineName("n")) is None
+        with pytest.raises(NameTaken):
+            await store.create(machine("n", account=AccountId("b")))
 
     async def test_a_name_can_change_but_not_to_one_that_is_taken(self, store: Store) -> None:
         one, two = machine("one"), machine("two")
@@ -117,8 +128,8 @@ class StoreSuite:
             await store.commit(Change(machine=two.id, set={"name": "one"}, events=[accepted(0)]))
         assert await tape(store, two) == []
         await store.commit(Change(machine=two.id, set={"name": "three"}))
-        assert await store.find(MachineName("two")) is None
-        assert await store.find(MachineName("three")) == replace(two, name=MachineName("three"))
+        assert await store.find(A, MachineName("two")) is None
+        assert await store.find(A, MachineName("three")) == replace(two, name=MachineName("three"))
 
     async def test_fields_change_together_with_events_and_points(self, store: Store) -> None:
         record = machine()

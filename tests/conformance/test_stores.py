@@ -9,16 +9,17 @@ from everforge.store.base import Store
 from everforge.store.memory import MemoryStore
 from everforge.store.sql.store import SqlStore
 
+from .account_suite import AccountSuite
 from .store_suite import StoreSuite
 
 
-class TestMemoryStore(StoreSuite):
+class TestMemoryStore(StoreSuite, AccountSuite):
     @pytest.fixture
     async def store(self) -> Store:
         return MemoryStore()
 
 
-class TestSqlStore(StoreSuite):
+class TestSqlStore(StoreSuite, AccountSuite):
     @pytest.fixture
     async def store(self, tmp_path: Path) -> AsyncIterator[Store]:
         store = await SqlStore.open(tmp_path / "store.db")

@@ -22,7 +22,7 @@ from everforge.store import manifests
 from everforge.store.base import Change
 from everforge.wire.errors import MachineBroken
 from everforge.wire.events import Ended, Output, Position
-from everforge.wire.ids import SnapshotId
+from everforge.wire.ids import OWNER, SnapshotId
 from kit.real import real_machines, until_gone
 from kit.stepclock import StepClock
 
@@ -57,7 +57,7 @@ class Sleeper:
             self.folder.unlink() if self.folder.is_symlink() or self.folder.is_file() else shutil.rmtree(self.folder)
         shutil.copytree(self.spare, self.folder)
         async with asyncio.timeout(10):
-            while self.machines.forge.keepers.named(self.name):
+            while self.machines.forge.keepers.named(OWNER, self.name):
                 await asyncio.sleep(0.005)
         record = (await self.machines.get(self.name)).record
         await self.machines.forge.store.commit(Change(machine=record.id, set={"residence": "asleep", "head": self.folder.name, "error": None}))

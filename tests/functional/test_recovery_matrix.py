@@ -20,7 +20,7 @@ from everforge.machines.lifecycle import Residence
 from everforge.machines.recover import MATRIX, ON_THEIR_WAY, Guest
 from everforge.store.base import Change
 from everforge.store.sql.store import SqlStore
-from everforge.wire.ids import MachineName
+from everforge.wire.ids import OWNER, MachineName
 from kit.real import sandboxes_of, until_gone
 from kit.serverprocess import ServerProcess, check_nothing_leaked
 
@@ -158,7 +158,7 @@ async def end_sandboxes(data: Path, cells: list[Cell]) -> None:
 async def write_records(data: Path, cells: list[Cell]) -> None:
     store = await SqlStore.open(data / "everforge.db")
     for cell in cells:
-        record = await store.find(MachineName(cell.name))
+        record = await store.find(OWNER, MachineName(cell.name))
         assert record is not None
         claimed = cell.residence not in (R.ASLEEP, R.BROKEN)
         await store.commit(Change(machine=record.id, set={"residence": str(cell.residence), "sandbox": cell.sandbox if claimed else None}))

@@ -29,6 +29,7 @@ from everforge.server.bootstrap import open_machines
 from everforge.store.base import MachineQuery
 from everforge.wire.errors import EverforgeError
 from everforge.wire.events import Event
+from everforge.wire.ids import OWNER
 from kit.packed import until_packed
 from kit.real import LINGER_SECONDS, TESTED
 
@@ -109,7 +110,7 @@ def packer_of(machines: Machines) -> int | None:
 
 async def freeze(machines: Machines, name: str) -> None:
     """Stops its processes, as a server does that is killed before their `go`."""
-    keeper = machines.forge.keepers.named(name)
+    keeper = machines.forge.keepers.named(OWNER, name)
     assert keeper is not None
     assert keeper.residency.housing.incarnation is not None
     await keeper.residency.housing.incarnation.freeze()

@@ -110,15 +110,14 @@ class Forge:
 
     async def record(self, account: AccountId, name: str) -> MachineRecord:
         """Raises InvalidInput, MachineNotFound; the machines of others are not there."""
-        record = await self.store.find(machine_name(name))
-        if record is None or record.account != account:
+        record = await self.store.find(account, machine_name(name))
+        if record is None:
             raise MachineNotFound(f"there is no machine {name}")
         return record
 
     def kept(self, account: AccountId, name: str) -> Keeper | None:
         """Its keeper, if it has one now."""
-        keeper = self.keepers.named(name)
-        return keeper if keeper is not None and keeper.dossier.record.account == account else None
+        return self.keepers.named(account, name)
 
     async def keeper(self, account: AccountId, name: str) -> Keeper:
         """Its keeper, found or started."""

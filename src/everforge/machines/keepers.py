@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 
-from everforge.wire.ids import MachineId
+from everforge.wire.ids import AccountId, MachineId
 
 from .keeper import Keeper
 
@@ -14,7 +14,7 @@ from .keeper import Keeper
 class Keepers:
     def __init__(self) -> None:
         self._by_id: dict[MachineId, Keeper] = {}
-        self._by_name: dict[str, Keeper] = {}
+        self._by_name: dict[tuple[AccountId, str], Keeper] = {}
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -24,24 +24,28 @@ class Keepers:
 
     def add(self, keeper: Keeper) -> None:
         self._by_id[keeper.id] = keeper
-        self._by_name[keeper.dossier.record.name] = keeper
+        self._by_name[_owned(keeper)] = keeper
 
     def get(self, id: MachineId) -> Keeper | None:
         return self._by_id.get(id)
 
-    def named(self, name: object) -> Keeper | None:
-        return self._by_name.get(name) if isinstance(name, str) else None
+    def named(self, account: AccountId, name: object) -> Keeper | None:
+        return self._by_name.get((account, name)) if isinstance(name, str) else None
 
     def remove(self, keeper: Keeper) -> None:
         """If it is still the one: another may have taken its place."""
         if self._by_id.get(keeper.id) is keeper:
             del self._by_id[keeper.id]
-        name = keeper.dossier.record.name
+        name = _owned(keeper)
         if self._by_name.get(name) is keeper:
             del self._by_name[name]
 
     def all(self) -> Iterable[Keeper]:
         return list(self._by_id.values())
+
+
+def _owned(keeper: Keeper) -> tuple[AccountId, str]:
+    return keeper.dossier.record.account, keeper.dossier.record.name
 
 
 class OpeningLocks:

@@ -11,7 +11,7 @@ from everforge.store.base import Durability, History, MachineQuery, MachineRecor
 from everforge.store.threads import to_its_end
 from everforge.wire.errors import InvalidInput, NameTaken
 from everforge.wire.events import START, Ended, Event, Position
-from everforge.wire.ids import AccountId, MachineName, SnapshotId, machine_name, new_machine_name
+from everforge.wire.ids import OWNER, AccountId, MachineName, SnapshotId, machine_name, new_machine_name
 
 from . import forks, marks, requests
 from .agenda import Work
@@ -23,7 +23,6 @@ from .points import Target
 from .requests import NewMachine
 
 INSTRUCTION_MAX = 2**62
-OWNER = AccountId("owner")  # the account of whoever owns the server
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +219,7 @@ class Machines:
         self.forge.check_running()
         wanted = self._fork_names(count, names)
         for taken in wanted:
-            if wanted.count(taken) > 1 or await self.forge.store.find(taken):
+            if wanted.count(taken) > 1 or await self.forge.store.find(self.account, taken):
                 raise NameTaken(f"there is a machine {taken} already")
         keeper = await self.forge.keeper(self.account, name)
         records = await keeper.operate("fork", lambda: forks.fork(keeper, wanted))

@@ -12,19 +12,22 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from everforge.store.base import Change, MachineQuery
 from everforge.store.sql import migrate, sqlite, writer
+from everforge.store.sql.rows import record_values
 from everforge.store.sql.sqlite import Database
 from everforge.store.sql.store import SqlStore
 from everforge.store.sql.tables import metadata
 from everforge.store.tape import INSTRUCTION_JUMP, POSITION_JUMP
 from everforge.wire.errors import DiskFull, EverforgeError, InvalidInput, Refused, StoreDamaged, Uncertain
 from everforge.wire.events import START, Moved, Position
-from everforge.wire.ids import MachineId
+from everforge.wire.ids import OWNER, AccountId, MachineId
 from tests.conformance.store_suite import accepted, append, ended, machine, output, tape
 
 
@@ -112,7 +115,7 @@ KILLED = """
 import asyncio, sys
 from everforge.store.base import Change
 from everforge.store.sql.store import SqlStore
-from everforge.wire.ids import MachineId
+from everforge.wire.ids import OWNER, AccountId, MachineId
 from tests.conformance.store_suite import machine, output
 
 async def main(path):
@@ -393,6 +396,26 @@ async def test_the_migrations_lead_to_the_model(path: Path) -> None:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         assert migrate.revision(connection) == migrate.HEAD
     assert ScriptDirectory(str(migrate.SCRIPTS)).get_current_head() == migrate.HEAD
+
+
+async def test_a_database_of_the_first_revision_keeps_its_machines(path: Path) -> None:
+    old = machine("old", account=OWNER, tags={"k": "v"})
+    path.parent.mkdir()
+    with Database(path).engine.begin() as connection:
+        config = Config()
+        config.set_main_option("script_location", str(migrate.SCRIPTS))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        values = record_values(old)
+        del values["expires_at"]  # came later
+        columns = sa.inspect(connection).get_columns("machines")
+        connection.execute(sa.table("machines", *(sa.column(c["name"]) for c in columns)).insert().values(values))
+    store = await SqlStore.open(path)
+    assert await store.find(OWNER, old.name) == old
+    await store.create(machine("old", account=AccountId("another")))
+    await store.close()
+    with Database(path).engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
 async def test_a_migration_that_fails_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,9 @@ class Statements:
                 machines.c.account == sa.bindparam("account"), machines.c.name == sa.bindparam("name"), machines.c.deleted_at.is_(None)
             )
         )
-        self.account_is_gone = self._text(sa.select(accounts.c.id).where(accounts.c.id == sa.bindparam("account"), accounts.c.deleted_at.is_not(None)))
+        self.account_is_gone = self._text(
+            sa.select(accounts.c.id).where(accounts.c.id == sa.bindparam("account"), accounts.c.deleted_at.is_not(None))
+        )
         self.counters = self._text(
             sa.select(machines.c.position_floor, machines.c.source_position).where(machines.c.id == machine, machines.c.purged_at.is_(None))
         )
