@@ -22,6 +22,8 @@ class EverforgeError(Exception):
         super().__init__(message)
         self.message = message
         self.details = details
+        self.request_id: str | None = None  # in a client: what the server calls the request, to be found in its log
+        self.retry_after_seconds = 0.0  # in a client: no sooner than this
 
 
 # --- what you asked cannot be done, and nothing happened ---------------------------------------------------------------------------
@@ -303,3 +305,39 @@ class Uncertain(EverforgeError):
 class ProtocolError(EverforgeError):
     code = "ProtocolError"
     http_status = 400
+
+
+# --- what only a client can meet ---------------------------------------------------------------------------------------------------
+
+
+class Unreachable(EverforgeError):
+    """No server answers there; nothing happened."""
+
+    code = "Unreachable"
+    http_status = 503
+    retry = "later"
+
+
+class ConfigurationBad(EverforgeError):
+    """No server or no token is known here, or a file that names them is not as it should be; the message says what to do."""
+
+    code = "ConfigurationBad"
+
+
+class VersionMismatch(EverforgeError):
+    """Client and server do not know the same things: one of them is older. Or what answers there is no server of ours."""
+
+    code = "VersionMismatch"
+
+
+class StillRunning(EverforgeError, TimeoutError):
+    """The instruction did not end within the time the caller had for it. It goes on."""
+
+    code = "StillRunning"
+    retry = "later"
+
+
+class InstructionFailed(EverforgeError):
+    """What `raise_for_error` makes of a result that is none; `details["result"]` is the whole of it."""
+
+    code = "InstructionFailed"

@@ -1,0 +1,91 @@
+"""HTTP by httpx2: the one place that knows it, and where its errors become ours. Written by hand here and in `_sync/`."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+
+from everforge.wire.errors import InvalidInput, ProtocolError
+
+from ..failures import Cut, Unreached
+
+CONNECT_SECONDS = 10.0
+CONNECTIONS_MAX = 100
+
+sleep = asyncio.sleep
+Condition = asyncio.Condition
+
+
+async def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A function of the user's, of either kind."""
+    found = function(*args, **kwargs)
+    return await found if inspect.isawaitable(found) else found
+
+
+async def off_loop(function: Callable[..., Any], *args: Any) -> Any:
+    """What touches the disk."""
+    return await asyncio.to_thread(function, *args)
+
+
+class AsyncAnswer:
+    """Status and headers are here; the body comes as it comes."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._response = response
+        self.status = response.status_code
+        self.headers: Mapping[str, str] = response.headers  # whatever case a name is asked in
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        with translated():
+            async for chunk in self._response.aiter_bytes():
+                yield chunk
+
+    async def read(self, bytes_max: int) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        async for chunk in self.chunks():
+            size += len(chunk)
+            if size > bytes_max:
+                raise ProtocolError(f"the server's answer is longer than {bytes_max} bytes")
+            parts.append(chunk)
+        return b"".join(parts)
+
+    async def close(self) -> None:
+        await self._response.aclose()
+
+
+class AsyncTransport:
+    """Connections are kept for the next request."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        limits = httpx2.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=CONNECTIONS_MAX // 5)
+        self._client = httpx2.AsyncClient(headers=dict(headers), limits=limits)
+
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], content: bytes | AsyncIterator[bytes] | None, silence_seconds: float
+    ) -> AsyncAnswer:
+        """`silence_seconds` is how long the other side may say and take nothing."""
+        timeout = httpx2.Timeout(silence_seconds, connect=min(silence_seconds, CONNECT_SECONDS))
+        with translated():
+            request = self._client.build_request(method, url, headers=dict(headers), content=content, timeout=timeout)
+            return AsyncAnswer(await self._client.send(request, stream=True))
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    try:
+        yield
+    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError) as e:
+        raise Unreached(str(e) or type(e).__name__) from e
+    except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as e:
+        raise InvalidInput(f"that cannot be asked: {e}") from e
+    except (httpx2.TransportError, httpx2.DecodingError, httpx2.StreamError) as e:
+        raise Cut(str(e) or type(e).__name__) from e

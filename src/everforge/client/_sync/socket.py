@@ -1,0 +1,61 @@
+"""WebSockets by websockets: the one place that knows it, and where its errors become ours. Written by hand here and in `_async/`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from websockets.sync.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
+
+from everforge.wire.errors import InvalidInput
+
+from ..failures import Closed, Cut, Refusal, Unreached
+
+FRAME_BYTES_MAX = 16 * 1024 * 1024 + 1024
+OPEN_SECONDS = 10.0
+CLOSE_SECONDS = 2.0  # a server that does not say good-bye is not waited for
+
+
+class Socket:
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def open(cls, url: str, headers: Mapping[str, str]) -> Socket:
+        try:
+            # Whether the other side lives is asked by whoever waits, with requests of ours: hence no pings of the library's.
+            connection = connect(
+                url, additional_headers=dict(headers), open_timeout=OPEN_SECONDS, close_timeout=CLOSE_SECONDS, ping_interval=None,
+                max_size=FRAME_BYTES_MAX, compression=None, legacy=True,
+            )  # fmt: skip
+        except InvalidStatus as e:
+            raise Refusal(e.response.status_code, e.response.headers, bytes(e.response.body or b"")) from e
+        except InvalidURI as e:
+            raise InvalidInput(f"that cannot be asked: {e}") from e
+        except (OSError, TimeoutError, InvalidHandshake, WebSocketException, EOFError) as e:
+            raise Unreached(str(e) or type(e).__name__) from e
+        return cls(connection)
+
+    def send(self, text: str) -> None:
+        try:
+            self._connection.send(text)
+        except (ConnectionClosed, OSError) as e:
+            raise _cut(e) from e
+
+    def receive(self, seconds: float) -> str | None:
+        """None when nothing came."""
+        try:
+            return self._connection.recv(timeout=seconds, decode=True)
+        except TimeoutError:
+            return None
+        except (ConnectionClosed, OSError, UnicodeDecodeError) as e:
+            raise _cut(e) from e
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _cut(error: Exception) -> Cut:
+    if isinstance(error, ConnectionClosed) and error.rcvd is not None:
+        return Closed(error.rcvd.code, error.rcvd.reason)
+    return Cut(str(error) or type(error).__name__)

@@ -1,0 +1,199 @@
+"""Where a client finds its server and its token. Light to import: the command line asks here, too.
+
+A token is a secret of one server, so that token and address always come from one and the same source; the first source that has both wins.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from everforge.folders import data_folder
+from everforge.wire.errors import ConfigurationBad, InvalidInput
+
+FILE_BYTES_MAX = 64 * 1024  # a configuration is a few lines
+TOKEN_CHARACTERS_MAX = 1024
+START_A_SERVER = "start one with `everforge serve`"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What it takes to reach a server."""
+
+    base_url: str
+    token: str = field(repr=False)
+    source: str = ""  # for messages: where it was found
+
+
+def find_access(token: str | None = None, base_url: str | None = None) -> Access:
+    """What was given, else the environment, else the files of `everforge login`, else the server on this computer."""
+    if token is not None and base_url is not None:
+        return Access(check_url(base_url), check_token(token), "the arguments")
+    if token is not None:
+        return Access(_local_url("a token was given without an address: give base_url, too"), check_token(token), "the arguments")
+    wanted = None if base_url is None else check_url(base_url)
+    for access in _sources():
+        if wanted is None or access.base_url == wanted:
+            return access
+    if wanted is not None:
+        raise ConfigurationBad(f"there is no token for {wanted}: give one with token=, set EVERFORGE_TOKEN and EVERFORGE_URL, or run `everforge login`")
+    raise ConfigurationBad(
+        f"no server is known here: {START_A_SERVER} on this computer, or set EVERFORGE_URL and EVERFORGE_TOKEN, or run `everforge login`"
+    )
+
+
+def _sources() -> Iterator[Access]:
+    found = os.environ.get("EVERFORGE_TOKEN")
+    if found:
+        url = os.environ.get("EVERFORGE_URL") or _local_url("EVERFORGE_TOKEN is set, but EVERFORGE_URL is not: set it to the server's address")
+        yield Access(check_url(url), check_token(found), "EVERFORGE_TOKEN")
+    elif os.environ.get("EVERFORGE_URL"):
+        yield _token_for(check_url(os.environ["EVERFORGE_URL"]))
+    yield from _file(config_path())
+    found, url = os.environ.get("FOREVERVM_TOKEN"), os.environ.get("FOREVERVM_BASE_URL")
+    if found and url:  # one alone is meant for another service
+        yield Access(check_url(url), check_token(found), "FOREVERVM_TOKEN")
+    yield from _file(_config_home() / "forevervm" / "config.json")
+    yield from _local()
+
+
+def _token_for(url: str) -> Access:
+    """EVERFORGE_URL alone names a server whose token lies in a file."""
+    for access in (*_file(config_path()), *_local()):
+        if access.base_url == url:
+            return access
+    raise ConfigurationBad(f"EVERFORGE_URL is {url}, but no token for it is known: set EVERFORGE_TOKEN, too, or run `everforge login`")
+
+
+# --- files ---------------------------------------------------------------------------------------------------------------------------
+
+
+def config_path() -> Path:
+    return _config_home() / "everforge" / "config.json"
+
+
+def _config_home() -> Path:
+    value = os.environ.get("XDG_CONFIG_HOME", "")
+    if Path(value).is_absolute():
+        return Path(value)
+    try:
+        return Path.home() / ".config"
+    except RuntimeError:
+        return Path("/etc/xdg")  # nobody's home; nothing is written there
+
+
+def write_config(access: Access) -> Path:
+    """For the next time. Mode 0600, whole or not at all."""
+    path = config_path()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".config.")  # created with mode 0600
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump({"token": access.token, "server_url": access.base_url}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+    return path
+
+
+def delete_config() -> bool:
+    """Was there one?"""
+    try:
+        config_path().unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _file(path: Path) -> Iterator[Access]:
+    text = _read_private(path)
+    if text is None:
+        return
+    try:
+        found = json.loads(text)
+    except ValueError as e:
+        raise ConfigurationBad(f"{path} is not JSON ({e}): delete it and run `everforge login` again") from e
+    fields = cast(Mapping[str, Any], found) if isinstance(found, dict) else {}
+    token, url = fields.get("token"), fields.get("server_url")
+    if isinstance(token, str) and isinstance(url, str) and token and url:
+        yield Access(check_url(url), check_token(token), str(path))
+
+
+def _local() -> Iterator[Access]:
+    """The server on this computer leaves its address and its owner's token in the data folder."""
+    url = local_url()
+    if url is None:
+        return
+    path = data_folder() / "owner.token"
+    token = _read_private(path)
+    if token is not None and token.strip():
+        yield Access(url, check_token(token.strip()), str(path))
+
+
+def local_url() -> str | None:
+    """Of the server on this computer, as far as one said so here. It may have gone since."""
+    try:
+        text = (data_folder() / "server.json").read_bytes()[:FILE_BYTES_MAX]
+        found = json.loads(text)
+        return check_url(found["url"])
+    except (OSError, ValueError, TypeError, KeyError, InvalidInput):
+        return None  # not there, not ours to read, or half written: then there is none
+
+
+def _local_url(otherwise: str) -> str:
+    url = local_url()
+    if url is None:
+        raise ConfigurationBad(otherwise)
+    return url
+
+
+def _read_private(path: Path) -> str | None:
+    """None where there is none, or where it is another user's. A secret that others can read, or a thing that is no file, is an error."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+    except OSError as e:
+        raise ConfigurationBad(f"{path} cannot be read: {e.strerror}") from e
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ConfigurationBad(f"{path} is not a file: remove it, then run `everforge login`")
+        if status.st_mode & 0o077:
+            raise ConfigurationBad(f"{path} holds a token, and others can read it: chmod 600 {path}")
+        if status.st_size > FILE_BYTES_MAX:
+            raise ConfigurationBad(f"{path} is far too long for what it should be: remove it, then run `everforge login`")
+        return file.read(FILE_BYTES_MAX).decode("utf-8", "replace")
+
+
+# --- what may stand there --------------------------------------------------------------------------------------------------------------
+
+
+def check_url(text: str) -> str:
+    """Without a slash at its end; InvalidInput that says what it should look like."""
+    try:
+        parts = urlsplit(text.strip())
+        parts.port  # noqa: B018  ValueError when it is none
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username is not None:
+        raise InvalidInput(f"{text!r} is not the address of a server: it looks like http://127.0.0.1:8000 or https://machines.example.org")
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def check_token(text: str) -> str:
+    if not text.isascii() or not text.isprintable() or " " in text or not 0 < len(text) <= TOKEN_CHARACTERS_MAX:
+        raise InvalidInput("that is not a token: a token looks like id.secret, without spaces, as it was shown when it was made")
+    return text
