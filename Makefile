@@ -22,12 +22,14 @@ test-long: setup check ## the same for hours: longer models, more rounds, more r
 	@EVERFORGE_TEST_LONG=1 $(PYTHON) -m pytest
 
 check: .venv/bin/ruff ## style, types, and which way imports point
+	@$(PYTHON) tools/make_sync.py --check
 	@.venv/bin/ruff check
 	@.venv/bin/ruff format --check
 	@.venv/bin/pyright
 	@.venv/bin/lint-imports --no-logo
 
-fix: .venv/bin/ruff ## what of it can be put right by a program
+fix: .venv/bin/ruff ## what of it can be put right by a program, and what is made by one
+	@$(PYTHON) tools/make_sync.py
 	@.venv/bin/ruff check --fix
 	@.venv/bin/ruff format
 

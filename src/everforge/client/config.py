@@ -5,7 +5,6 @@ A token is a secret of one server, so that token and address always come from on
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import stat
@@ -44,7 +43,7 @@ def find_access(token: str | None = None, base_url: str | None = None) -> Access
         if wanted is None or access.base_url == wanted:
             return access
     if wanted is not None:
-        raise ConfigurationBad(f"there is no token for {wanted}: give one with token=, set EVERFORGE_TOKEN and EVERFORGE_URL, or run `everforge login`")
+        raise ConfigurationBad(f"there is no token for {wanted}: give token=, set EVERFORGE_TOKEN and EVERFORGE_URL, or run `everforge login`")
     raise ConfigurationBad(
         f"no server is known here: {START_A_SERVER} on this computer, or set EVERFORGE_URL and EVERFORGE_TOKEN, or run `everforge login`"
     )
@@ -100,10 +99,9 @@ def write_config(access: Access) -> Path:
             json.dump({"token": access.token, "server_url": access.base_url}, file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, path)
+        Path(name).replace(path)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
+        Path(name).unlink(missing_ok=True)
         raise
     return path
 
@@ -125,7 +123,7 @@ def _file(path: Path) -> Iterator[Access]:
         found = json.loads(text)
     except ValueError as e:
         raise ConfigurationBad(f"{path} is not JSON ({e}): delete it and run `everforge login` again") from e
-    fields = cast(Mapping[str, Any], found) if isinstance(found, dict) else {}
+    fields: Mapping[str, Any] = cast(Mapping[str, Any], found) if isinstance(found, dict) else {}
     token, url = fields.get("token"), fields.get("server_url")
     if isinstance(token, str) and isinstance(url, str) and token and url:
         yield Access(check_url(url), check_token(token), str(path))
@@ -167,15 +165,17 @@ def _read_private(path: Path) -> str | None:
         return None
     except OSError as e:
         raise ConfigurationBad(f"{path} cannot be read: {e.strerror}") from e
-    with os.fdopen(handle, "rb") as file:
-        status = os.fstat(file.fileno())
+    try:
+        status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise ConfigurationBad(f"{path} is not a file: remove it, then run `everforge login`")
         if status.st_mode & 0o077:
             raise ConfigurationBad(f"{path} holds a token, and others can read it: chmod 600 {path}")
         if status.st_size > FILE_BYTES_MAX:
             raise ConfigurationBad(f"{path} is far too long for what it should be: remove it, then run `everforge login`")
-        return file.read(FILE_BYTES_MAX).decode("utf-8", "replace")
+        return os.read(handle, FILE_BYTES_MAX).decode("utf-8", "replace")
+    finally:
+        os.close(handle)
 
 
 # --- what may stand there --------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, cast
 
-from everforge.wire.errors import EverforgeError, Retry, Unauthenticated, VersionMismatch
+from everforge.wire.errors import EverforgeError, Uncertain, Unreachable, VersionMismatch
 
 BODY_BYTES_MAX = 1024 * 1024  # of an error; ours are a few hundred
 UPDATE = "update whichever of client and server is older"
@@ -54,8 +54,9 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, base_url: str
     if not isinstance(code, str) or not code:
         return _foreign(status, base_url)
     error = error_from(fields, status)
-    if isinstance(error, Unauthenticated):
-        error = Unauthenticated(f"the server at {base_url} does not know this token: run `everforge login`, or give the right one", **error.details)
+    if status == 401:
+        error.message = f"the server at {base_url} does not know this token: run `everforge login`, or give the right one"
+        error.args = (error.message,)
     error.request_id = _text(fields.get("id")) or headers.get("x-request-id")
     error.retry_after_seconds = _seconds(headers.get("retry-after"))
     return error
@@ -67,7 +68,7 @@ def error_from(fields: Mapping[str, Any], status: int = 500) -> EverforgeError:
     cls = known().get(code)
     if cls is None:
         retry = fields.get("retry")
-        attributes = {"code": code, "http_status": status, "retry": cast(Retry, retry) if retry in ("never", "later", "now") else "never"}
+        attributes = {"code": code, "http_status": status, "retry": retry if retry in ("never", "later", "now") else "never"}
         cls = type("EverforgeError", (EverforgeError,), attributes)
     error = cls(message or f"the server answered {code}")
     error.details = dict(cast(Mapping[str, object], details)) if isinstance(details, dict) else {}
@@ -75,8 +76,10 @@ def error_from(fields: Mapping[str, Any], status: int = 500) -> EverforgeError:
 
 
 def _foreign(status: int, base_url: str) -> EverforgeError:
-    if status in (502, 503, 504):
-        return known()["Unreachable"](f"{base_url} answered with {status}: the server behind it is not there at the moment")
+    if status == 503:
+        return Unreachable(f"{base_url} answered with {status}: the server behind it is not there at the moment")
+    if status in (502, 504):
+        return Uncertain(f"{base_url} answered with {status}: the server behind it went away, and whether the request was carried out is not known")
     if status == 404:
         return VersionMismatch(f"what answers at {base_url} does not know this request: check the address, or {UPDATE}")
     return VersionMismatch(f"what answers at {base_url} does not speak as a server of ours (HTTP {status}): check the address, or {UPDATE}")

@@ -179,7 +179,7 @@ def lines_of(entry: Mapping[str, Any]) -> Iterator[Line]:
         yield Line(text, stream=entry["stream"], partial=partial, instruction=entry.get("instruction"), position=entry["position"] + i)
 
 
-def behind(entry: Mapping[str, Any], cursor: int) -> Mapping[str, Any] | None:
+def behind(entry: dict[str, Any], cursor: int) -> dict[str, Any] | None:
     """What of an entry lies behind a cursor: all, a part of its lines, or None."""
     if entry["cursor"] <= cursor:
         return None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import httpx2
@@ -19,6 +19,14 @@ CONNECTIONS_MAX = 100
 
 sleep = asyncio.sleep
 Condition = asyncio.Condition
+Lock = asyncio.Lock
+
+
+async def wait(condition: asyncio.Condition, seconds: float) -> None:
+    """For a notice, or so long. The condition is held before and after."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await condition.wait()
 
 
 async def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -80,7 +88,7 @@ class AsyncTransport:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translated() -> Generator[None]:
     try:
         yield
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError) as e:

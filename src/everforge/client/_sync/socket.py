@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from websockets.sync.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
+from websockets.sync.client import ClientConnection, connect
 
 from everforge.wire.errors import InvalidInput
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,6 +20,12 @@ CONNECTIONS_MAX = 100
 
 sleep = time.sleep
 Condition = threading.Condition
+Lock = threading.Lock
+
+
+def wait(condition: threading.Condition, seconds: float) -> None:
+    """For a notice, or so long. The condition is held before and after."""
+    condition.wait(seconds)
 
 
 def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -67,9 +73,7 @@ class Transport:
         limits = httpx2.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=CONNECTIONS_MAX // 5)
         self._client = httpx2.Client(headers=dict(headers), limits=limits)
 
-    def send(
-        self, method: str, url: str, headers: Mapping[str, str], content: bytes | Iterator[bytes] | None, silence_seconds: float
-    ) -> Answer:
+    def send(self, method: str, url: str, headers: Mapping[str, str], content: bytes | Iterator[bytes] | None, silence_seconds: float) -> Answer:
         """`silence_seconds` is how long the other side may say and take nothing."""
         timeout = httpx2.Timeout(silence_seconds, connect=min(silence_seconds, CONNECT_SECONDS))
         with translated():
@@ -81,7 +85,7 @@ class Transport:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translated() -> Generator[None]:
     try:
         yield
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError) as e:

@@ -1,0 +1,187 @@
+"""One request, asked again where that is safe, and its answer or one error of ours."""
+
+from __future__ import annotations
+
+import json
+import platform
+import secrets
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any, TypeVar, cast
+from urllib.parse import quote, urlencode
+
+import everforge
+from everforge.wire import api
+from everforge.wire.errors import EverforgeError, InvalidInput, Uncertain, Unreachable
+
+from ..config import START_A_SERVER, Access
+from ..decoding import decode
+from ..failures import BODY_BYTES_MAX, Cut, Unreached, error_of
+from ..pauses import Patience
+from .transport import AsyncAnswer, AsyncTransport, sleep
+
+ANSWER_BYTES_MAX = 64 * 1024 * 1024  # of JSON; a page of a tape is far less
+SILENCE_SECONDS = 60.0  # how long a server may say nothing to a plain request
+SLOW_SECONDS = 600.0  # and to one that saves, wakes or copies a whole machine
+RETRY_SECONDS = 30.0
+T = TypeVar("T")
+Query = Mapping[str, object]
+
+
+def new_key() -> str:
+    return secrets.token_hex(16)
+
+
+def segment(text: object) -> str:
+    """One part of a path, whatever is in it."""
+    if not isinstance(text, str) or not text or text in (".", ".."):
+        raise InvalidInput(f"{text!r} cannot be the name of anything here")
+    return quote(text, safe="", errors="surrogateescape")
+
+
+def body_of(request: api.Request) -> dict[str, Any]:
+    """What is not given is left out."""
+    found: dict[str, Any] = {}
+    for f in fields(request):
+        value = getattr(request, f.name)
+        if value is not None:
+            found[f.name] = body_of(value) if isinstance(value, api.Request) else value
+    return found
+
+
+class AsyncDoor:
+    """To one server, with one token."""
+
+    def __init__(self, access: Access, retry_seconds: float = RETRY_SECONDS) -> None:
+        self.base_url = access.base_url
+        self.retry_seconds = retry_seconds
+        self.headers = {
+            "Authorization": f"Bearer {access.token}",
+            "User-Agent": f"everforge-python/{everforge.__version__} Python/{platform.python_version()}",
+        }
+        self._transport = AsyncTransport(self.headers)
+        self.met = False  # has this server ever answered? Then it may only be restarting
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    def url(self, path: str, query: Query | None = None) -> str:
+        pairs: list[tuple[str, str]] = []
+        for name, value in (query or {}).items():
+            several = cast(Sequence[object], value) if isinstance(value, list) else [value]
+            pairs += [(name, _spelled(one)) for one in several if one is not None]
+        return f"{self.base_url}/v1{path}" + (f"?{urlencode(pairs, errors='surrogateescape')}" if pairs else "")
+
+    # --- plain questions -----------------------------------------------------------------------------------------------------------------
+
+    async def get(self, cls: type[T], path: str, query: Query | None = None) -> T:
+        return decode(cls, await self.ask("GET", self.url(path, query), again=True))
+
+    async def post(
+        self,
+        cls: type[T],
+        path: str,
+        request: api.Request | None = None,
+        *,
+        key: str | None = None,
+        again: bool = False,
+        silence_seconds: float = SILENCE_SECONDS,
+        method: str = "POST",
+    ) -> T:
+        """With a key it is safe to ask again: the server then gives the same answer."""
+        body = b"{}" if request is None else _encode(body_of(request))
+        return decode(cls, await self.ask(method, self.url(path), body, key=key, again=again or key is not None, silence_seconds=silence_seconds))
+
+    async def delete(self, path: str, query: Query | None = None) -> None:
+        """Nothing that was deleted can be deleted twice, so that asking again is safe; only, it may then be gone already."""
+        try:
+            await self.ask("DELETE", self.url(path, query), again=False, silence_seconds=SLOW_SECONDS)
+        except Uncertain:
+            try:
+                await self.ask("DELETE", self.url(path, query), again=True, silence_seconds=SLOW_SECONDS)
+            except EverforgeError as e:
+                if e.http_status != 404:
+                    raise
+
+    async def ask(
+        self, method: str, url: str, body: bytes | None = None, *, again: bool, key: str | None = None, silence_seconds: float = SILENCE_SECONDS
+    ) -> bytes:
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        if key is not None:
+            headers["Idempotency-Key"] = key
+
+        async def attempt() -> bytes:
+            answer = await self.send(method, url, headers, body, silence_seconds)
+            return await self.finish(answer, method)
+
+        return await self.patiently(attempt, again)
+
+    async def finish(self, answer: AsyncAnswer, method: str) -> bytes:
+        """The whole of an answer, that is then closed."""
+        try:
+            with self.cuts(method):
+                return await answer.read(ANSWER_BYTES_MAX)
+        finally:
+            await answer.close()
+
+    async def patiently(self, attempt: Callable[[], Any], again: bool) -> Any:
+        """`again`: may it be done twice, when we do not know whether it was done?"""
+        patience = Patience(self.retry_seconds)
+        while True:
+            try:
+                return await attempt()
+            except EverforgeError as error:
+                pause = patience.pause(error.retry_after_seconds) if self.may_ask_again(error, again) else None
+                if pause is None:
+                    raise
+            await sleep(pause)
+
+    def may_ask_again(self, error: EverforgeError, again: bool) -> bool:
+        if isinstance(error, Uncertain):
+            return again
+        if isinstance(error, Unreachable):
+            return self.met  # nothing happened; and it may only be restarting
+        return error.http_status in (429, 503) and error.retry != "never"  # refused: nothing happened
+
+    # --- one try -------------------------------------------------------------------------------------------------------------------------
+
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], content: bytes | AsyncIterator[bytes] | None, silence_seconds: float
+    ) -> AsyncAnswer:
+        """An answer that is a success, its body yet to come; whoever asked closes it."""
+        with self.cuts(method):
+            answer = await self._transport.send(method, url, headers, content, silence_seconds)
+            self.met = True
+            if 200 <= answer.status < 300:
+                return answer
+            try:
+                body = await answer.read(BODY_BYTES_MAX)
+            finally:
+                await answer.close()
+        raise error_of(answer.status, answer.headers, body, self.base_url)
+
+    @contextmanager
+    def cuts(self, method: str) -> Generator[None]:
+        try:
+            yield
+        except Unreached as e:
+            raise self.unreachable(e) from e
+        except Cut as e:
+            if method == "GET":
+                raise Uncertain(f"the connection to {self.base_url} was cut ({e})") from e
+            raise Uncertain(f"the connection to {self.base_url} was cut ({e}): whether the request was carried out is not known") from e
+
+    def unreachable(self, cause: Exception) -> Unreachable:
+        return Unreachable(f"no server answers at {self.base_url} ({cause}): {START_A_SERVER}, or check the address")
+
+
+def _spelled(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _encode(value: object) -> bytes:
+    try:
+        return json.dumps(value, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as e:
+        raise InvalidInput(f"that cannot be written as JSON: {e}") from e

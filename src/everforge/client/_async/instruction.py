@@ -1,0 +1,184 @@
+"""An instruction that a machine has accepted: its lines as they come, and its result."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from everforge.wire import api
+from everforge.wire.errors import InvalidInput, MachineNotFound, Refused, StillRunning, WrongState
+
+from ..pauses import Deadline
+from ..results import Call, Display, Gathering, Line, Result
+from .door import AsyncDoor
+from .tape import AsyncTapeReader, Entry, pages
+from .transport import call
+
+Functions = Mapping[str, Callable[..., Any]]
+ERROR_CHARACTERS_MAX = 4000  # of what a host function raised
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Whom to tell of what happens, and the functions that the code may call here."""
+
+    on_stdout: Callable[[Line], Any] | None = None
+    on_stderr: Callable[[Line], Any] | None = None
+    on_display: Callable[[Display], Any] | None = None
+    functions: Functions = field(default_factory=dict[str, Callable[..., Any]])
+
+    def whom(self, happening: Line | Display) -> Callable[[Any], Any] | None:
+        if isinstance(happening, Display):
+            return self.on_display
+        return self.on_stderr if happening.stream == "stderr" else self.on_stdout
+
+
+class AsyncEntries(Protocol):
+    """Where the entries come from: the tape over HTTP, or the WebSocket of a Repl."""
+
+    deadline: Deadline
+
+    async def next(self) -> Entry: ...
+
+    async def close(self) -> None: ...
+
+
+class AsyncInstruction:
+    """Numbered from 0 within its machine. Whoever drops this object loses nothing: the machine and its tape keep it."""
+
+    def __init__(
+        self,
+        door: AsyncDoor,
+        machine: str,
+        number: int,
+        *,
+        fresh: bool = False,
+        functions: Functions | None = None,
+        source: AsyncEntries | None = None,
+    ) -> None:
+        self.machine_name = machine
+        self.number = number
+        self._door = door
+        self._path = f"/machine/{machine}"
+        self._position: int | None = None  # of its acceptance
+        self._functions = functions or {}
+        self._fresh = fresh  # accepted just now, by us: none of its calls has been answered before
+        self._source = source
+        self._result: Result | None = None
+
+    def __repr__(self) -> str:
+        return f"<instruction {self.number} of {self.machine_name}>"
+
+    async def info(self) -> api.Instruction:
+        return await self._door.get(api.Instruction, f"{self._path}/exec/{self.number}")
+
+    async def interrupt(self) -> bool:
+        """Was it running? One that still waits behind others cannot be interrupted alone: WrongState."""
+        state = (await self.info()).state
+        if state == "queued":
+            raise WrongState(f"instruction {self.number} of {self.machine_name} has not begun: interrupt the machine with pending=True, or wait")
+        return state == "running" and (await self._door.post(api.Interrupted, f"{self._path}/interrupt")).interrupted
+
+    async def result(
+        self,
+        *,
+        wait_seconds: float | None = None,
+        on_stdout: Callable[[Line], Any] | None = None,
+        on_stderr: Callable[[Line], Any] | None = None,
+        on_display: Callable[[Display], Any] | None = None,
+        functions: Functions | None = None,
+    ) -> Result:
+        """Waits for it; StillRunning after `wait_seconds`, when they are given. The same result again when asked again."""
+        if self._result is None:
+            watch = Watch(on_stdout, on_stderr, on_display, functions or self._functions)
+            async with aclosing(self._follow(watch.functions, wait_seconds)) as happenings:
+                async for happening in happenings:
+                    told = watch.whom(happening)
+                    if told is not None:
+                        await call(told, happening)
+        assert self._result is not None
+        return self._result
+
+    async def stream(self, *, functions: Functions | None = None, wait_seconds: float | None = None) -> AsyncGenerator[Line]:
+        """Its lines from the first on, as they come, until it ends; then `result()` has the end."""
+        async with aclosing(self._follow(functions or self._functions, wait_seconds)) as happenings:
+            async for happening in happenings:
+                if isinstance(happening, Line):
+                    yield happening
+
+    # --- following it through the tape -----------------------------------------------------------------------------------------------------
+
+    async def _follow(self, functions: Functions, wait_seconds: float | None) -> AsyncGenerator[Line | Display]:
+        gathering = Gathering(self.number)
+        done = await self._answered(functions)
+        source = await self._open(wait_seconds)
+        try:
+            while gathering.result is None:
+                for happening in gathering.take(await self._next(source)):
+                    if not isinstance(happening, Call):
+                        yield happening
+                    elif happening.function in functions and happening.number not in done:
+                        await self._answer(happening, functions[happening.function])
+            self._result = gathering.result
+        finally:
+            await source.close()
+
+    async def _open(self, wait_seconds: float | None) -> AsyncEntries:
+        source, self._source = self._source, None
+        if source is not None:
+            source.deadline = Deadline(wait_seconds)
+            return source
+        return AsyncTapeReader(self._door, f"{self._path}/tape", await self._accepted(), Deadline(wait_seconds))
+
+    async def _accepted(self) -> int:
+        if self._position is None:
+            self._position = (await self.info()).position
+        return self._position
+
+    async def _next(self, source: AsyncEntries) -> Entry:
+        try:
+            return await source.next()
+        except StillRunning as e:
+            raise StillRunning(f"instruction {self.number} of {self.machine_name} has not ended yet: it goes on; ask for its result again") from e
+        except MachineNotFound as e:
+            raise MachineNotFound(f"{self.machine_name} was deleted before instruction {self.number} ended") from e
+
+    async def _answered(self, functions: Functions) -> set[int]:
+        """Of an instruction that was begun earlier: calls that have their answer. The others are still waited for."""
+        if not functions or self._fresh:
+            self._fresh = False  # a second reading sees calls that the first has answered
+            return set()
+        done: set[int] = set()
+        async for entry in pages(self._door, f"{self._path}/tape", await self._accepted()):
+            if entry["type"] == "answered" and entry["instruction"] == self.number:
+                done.add(entry["call"])
+        return done
+
+    async def _answer(self, asked: Call, function: Callable[..., Any]) -> None:
+        """Runs the function here and tells the machine. What it raises is raised in the machine."""
+        try:
+            answer = api.Answer(value=await call(function, *asked.args, **asked.kwargs))
+        except Exception as e:
+            answer = api.Answer(error=f"{type(e).__name__}: {e}"[:ERROR_CHARACTERS_MAX])
+        try:
+            await self._tell(asked, answer)
+        except InvalidInput as e:  # what it returned is not JSON
+            await self._tell(asked, api.Answer(error=f"{asked.function} returned what cannot be sent: {e}"[:ERROR_CHARACTERS_MAX]))
+
+    async def _tell(self, asked: Call, answer: api.Answer) -> None:
+        path = f"{self._path}/exec/{self.number}/calls/{asked.number}"
+        try:
+            # It is answered once, whoever answers first: asking again is safe.
+            await self._door.post(api.Answered, path, answer, again=True)
+        except WrongState:
+            pass  # answered already: by another client, by our own cut request, or it is no longer waited for
+        except Refused as e:
+            if e.http_status != 404:  # the instruction has ended meanwhile
+                raise
+
+
+def instruction_text(code: str, timeout_seconds: float | None, env: Mapping[str, str] | None, functions: Functions | None) -> api.InstructionText:
+    names = sorted(functions) if functions else None
+    return api.InstructionText(code=code, timeout_seconds=timeout_seconds, env=dict(env) if env else None, functions=names)

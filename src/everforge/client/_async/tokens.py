@@ -1,0 +1,47 @@
+"""The tokens of an account, and for the server's owner its accounts and invitations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from everforge.wire import api
+
+from .door import AsyncDoor, segment
+
+
+class AsyncTokens:
+    def __init__(self, door: AsyncDoor) -> None:
+        self._door = door
+
+    async def list(self) -> list[api.Token]:
+        return (await self._door.get(api.TokenList, "/tokens")).tokens
+
+    async def create(self, name: str | None = None, *, scopes: Sequence[api.Scope] | None = None, expires_at: str | None = None) -> api.TokenCreated:
+        """Its `token` is shown this once."""
+        request = api.NewToken(name=name, scopes=None if scopes is None else [*scopes], expires_at=expires_at)
+        return await self._door.post(api.TokenCreated, "/tokens", request)
+
+    async def revoke(self, id: str) -> None:
+        """At once; connections that use it are closed."""
+        await self._door.delete(f"/tokens/{segment(id)}")
+
+
+class AsyncAccounts:
+    """For the server's owner."""
+
+    def __init__(self, door: AsyncDoor) -> None:
+        self._door = door
+
+    async def list(self) -> list[api.Account]:
+        return (await self._door.get(api.AccountList, "/accounts")).accounts
+
+    async def create(self, name: str, *, email: str | None = None) -> api.AccountCreated:
+        """Its `token` is shown this once."""
+        return await self._door.post(api.AccountCreated, "/accounts", api.NewAccount(account_name=name, email=email))
+
+    async def delete(self, name: str) -> None:
+        await self._door.delete(f"/accounts/{segment(name)}")
+
+    async def invite(self, *, email: str | None = None, expires_at: str | None = None) -> api.Invitation:
+        """Whoever has it can sign up once."""
+        return await self._door.post(api.Invitation, "/invitations", api.NewInvitation(email=email, expires_at=expires_at))

@@ -1,0 +1,274 @@
+# Made from _async/channel.py by tools/make_sync.py; change it there.
+"""The WebSocket of one machine: requests and their replies, entries of the tape for whoever listens, and a new connection after every cut.
+
+No task of its own: whoever waits for something reads, for itself and for all others that wait at that moment.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from everforge.wire.errors import EverforgeError, MachineNotFound, ProtocolError, StillRunning, Uncertain
+
+from ..decoding import entry as checked
+from ..decoding import parse
+from ..failures import Closed, Cut, Refusal, Unreached, error_from, error_of
+from ..pauses import Deadline, Patience
+from ..results import behind
+from .door import Door, Query, segment
+from .socket import Socket
+from .tape import HEALTHY_SECONDS, RECONNECT_SECONDS, Entry, TapeReader
+from .transport import Condition, Lock, sleep, wait
+
+PING_SECONDS = 20.0  # of silence, before the other side is asked whether it lives
+PONG_SECONDS = 20.0  # that it has to say so
+INBOX_ENTRIES_MAX = 10_000  # for a listener that does not listen; it reads the rest from the tape, where it is kept
+
+
+class Listener:
+    """Somebody who wants certain entries."""
+
+    def __init__(self, channel: Channel, wants: Callable[[Entry], bool], wait_seconds: float | None = None) -> None:
+        self._channel = channel
+        self._wants = wants
+        self._inbox: deque[Entry] = deque()
+        self.deadline = Deadline(wait_seconds)
+        self._reader: TapeReader | None = None
+        self._behind: int | None = None  # the last entry before the inbox was full
+
+    def offer(self, entry: Entry) -> None:
+        if self._behind is None and self._wants(entry):
+            if len(self._inbox) < INBOX_ENTRIES_MAX:
+                self._inbox.append(entry)
+            else:
+                self._behind = self._inbox[-1]["cursor"]
+
+    def next(self) -> Entry:
+        if not self._inbox and self._behind is not None:
+            return self._next_on_tape(self._behind)
+        if not self._channel.until(lambda: bool(self._inbox) or self._behind is not None, self.deadline):
+            raise StillRunning("nothing more came within the time given; ask again")
+        return self._inbox.popleft()
+
+    def _next_on_tape(self, after: int) -> Entry:
+        if self._reader is None:
+            self._reader = self._channel.reader(after, self.deadline)
+        while True:
+            entry = self._reader.next()
+            if self._wants(entry):
+                return entry
+
+    def close(self) -> None:
+        self._channel.forget(self)
+        if self._reader is not None:
+            self._reader.close()
+
+
+class Channel:
+    def __init__(self, door: Door, machine: str, after: int | None) -> None:
+        self._door, self._path = door, f"/machine/{segment(machine)}"
+        self.cursor = after  # the last entry seen; None before the first connection: from now on
+        self._socket: Socket | None = None
+        self._opened = 0.0
+        self._connections = 0
+        self._patience = Patience(RECONNECT_SECONDS)
+        self._connecting = Lock()
+        self._turn = Condition()
+        self._reading = False
+        self._requests = 0
+        self._replies: dict[int, dict[str, Any] | None] = {}  # by request; None while it is waited for
+        self._listeners: list[Listener] = []
+
+    def listen(self, wants: Callable[[Entry], bool], wait_seconds: float | None = None) -> Listener:
+        listener = Listener(self, wants, wait_seconds)
+        self._listeners.append(listener)
+        return listener
+
+    def forget(self, listener: Listener) -> None:
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+    def reader(self, after: int, deadline: Deadline) -> TapeReader:
+        return TapeReader(self._door, f"{self._path}/tape", after, deadline)
+
+    # --- requests ----------------------------------------------------------------------------------------------------------------------------
+
+    def ask(self, message: dict[str, Any], again: bool) -> dict[str, Any]:
+        """`again`: may it be sent twice, when the connection was cut before the reply?"""
+        self._requests += 1
+        number = self._requests
+        text = json.dumps({**message, "request_id": number}, allow_nan=False)
+        self._replies[number] = None
+        try:
+            while True:
+                sent = self._send(text)
+                reply = self._reply(number, sent)
+                if reply is not None:
+                    return _good(reply)
+                if not again:
+                    raise Uncertain(f"the connection to {self._door.base_url} was cut: whether {message['type']} was carried out is not known")
+        finally:
+            del self._replies[number]
+
+    def _reply(self, number: int, sent: int) -> dict[str, Any] | None:
+        """None when the connection that the request went out on is gone."""
+        self.until(lambda: self._replies[number] is not None or self._connections != sent or self._socket is None)
+        return self._replies[number]
+
+    def _send(self, text: str) -> int:
+        """On which connection it went out."""
+        while True:
+            socket = self._connected()
+            sent = self._connections
+            try:
+                socket.send(text)
+            except Cut as e:
+                self._lost(socket, e)
+            else:
+                return sent
+
+    # --- reading -----------------------------------------------------------------------------------------------------------------------------
+
+    def until(self, ready: Callable[[], bool], deadline: Deadline | None = None) -> bool:
+        """Reads until it is so; False when the deadline came first."""
+        deadline = deadline or Deadline(None)
+        while True:
+            with self._turn:
+                while self._reading and not ready():
+                    wait(self._turn, deadline.within(PING_SECONDS))  # whoever reads tells all others at every frame
+                    if deadline.passed:
+                        break
+                if ready():
+                    return True
+                if deadline.passed:
+                    return False
+                self._reading = True
+            try:
+                self._read(deadline)
+            finally:
+                with self._turn:
+                    self._reading = False
+                    self._turn.notify_all()
+
+    def _read(self, deadline: Deadline) -> None:
+        """One frame. Only one at a time is here."""
+        socket = self._connected()
+        try:
+            text = socket.receive(deadline.within(PING_SECONDS))
+            if text is None and not deadline.passed:
+                socket.send('{"type":"ping","request_id":0}')
+                text = socket.receive(PONG_SECONDS)
+                if text is None:
+                    raise Cut("it says nothing any more")
+        except Cut as e:
+            self._lost(socket, e)
+        else:
+            if text is not None:
+                self._dispatch(text)
+
+    def _dispatch(self, text: str) -> None:
+        frame = parse(text)
+        number = frame.get("request_id")
+        if frame.get("type") in ("reply", "error"):
+            if isinstance(number, int) and number in self._replies:
+                self._replies[number] = frame
+            elif frame["type"] == "error" and number is None:
+                raise _error(frame)
+            return
+        found = checked(frame)
+        fresh = None if found is None or self.cursor is None else behind(found, self.cursor)
+        if fresh is not None:
+            self.cursor = fresh["cursor"]
+            self._patience.renew()
+            for listener in self._listeners:
+                listener.offer(dict(fresh))
+
+    # --- connections -------------------------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        self._connected()
+
+    def _connected(self) -> Socket:
+        if self._socket is not None:
+            return self._socket
+        with self._connecting:
+            return self._socket or self._connect_patiently()
+
+    def _connect_patiently(self) -> Socket:
+        while True:
+            try:
+                self._socket = self._connect()
+            except Unreached as e:
+                error = self._door.unreachable(e)
+            except Cut as e:
+                error = Uncertain(f"the connection to {self._door.base_url} was cut ({e})")
+            except Refusal as e:
+                error = error_of(e.status, e.headers, e.body, self._door.base_url)
+            else:
+                self._door.met = True
+                return self._socket
+            pause = self._patience.pause(error.retry_after_seconds) if self._door.may_ask_again(error, again=True) else None
+            if pause is None:
+                raise error
+            sleep(pause)
+
+    def _connect(self) -> Socket:
+        query: Query = {"after": self.cursor}
+        socket = Socket.open(self._door.url(f"{self._path}/connect", query).replace("http", "ws", 1), self._door.headers)
+        try:
+            first = parse(socket.receive(PONG_SECONDS) or "{}")
+            if first.get("type") != "connected" or not isinstance(first.get("position"), int):
+                raise ProtocolError(f"what answers at {self._door.base_url} does not say what it should first")
+        except BaseException:
+            socket.close()
+            raise
+        if self.cursor is None:
+            self.cursor = first["position"]
+        self._connections += 1
+        self._opened = time.monotonic()
+        return socket
+
+    def _lost(self, socket: Socket, cut: Cut) -> None:
+        """The next one who needs a connection makes one."""
+        if self._socket is socket:
+            self._socket = None
+            if time.monotonic() - self._opened >= HEALTHY_SECONDS:
+                self._patience.renew()
+            socket.close()
+        if isinstance(cut, Closed):
+            _check_closed(cut, self._door.base_url)
+        pause = self._patience.pause()
+        if pause is None:
+            raise self._door.unreachable(cut)
+        sleep(pause)
+
+    def close(self) -> None:
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            socket.close()
+
+
+def _check_closed(closed: Closed, base_url: str) -> None:
+    """Reasons after which there is no use in coming back."""
+    if closed.status == 4001:
+        message = f"the token was revoked by the server at {base_url}: run `everforge login`, or give another one"
+        raise error_from({"code": "Unauthenticated", "message": message}, 401)
+    if closed.status == 4404:
+        raise MachineNotFound(f"the machine was deleted ({closed})")
+    if closed.status == 1008:
+        raise ProtocolError(f"the server at {base_url} ended the connection: {closed}")
+
+
+def _good(reply: dict[str, Any]) -> dict[str, Any]:
+    if reply["type"] == "error":
+        raise _error(reply)
+    return reply
+
+
+def _error(frame: dict[str, Any]) -> EverforgeError:
+    found = frame.get("error")
+    return error_from(found if isinstance(found, dict) else {})  # pyright: ignore[reportUnknownArgumentType]

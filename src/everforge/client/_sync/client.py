@@ -1,0 +1,105 @@
+# Made from _async/client.py by tools/make_sync.py; change it there.
+"""A server, as a program sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Literal
+
+from everforge.wire import api
+
+from ..config import find_access
+from .door import RETRY_SECONDS, Door, new_key
+from .machine import Machine
+from .tokens import Accounts, Tokens
+
+MACHINES_A_PAGE = 500
+
+
+class Everforge:
+    """Without arguments it finds its server by itself: the environment, what `everforge login` left, or the server on this computer."""
+
+    def __init__(self, token: str | None = None, base_url: str | None = None, *, retry_seconds: float = RETRY_SECONDS) -> None:
+        """`retry_seconds`: for how long a request is tried again, where that is safe and may help."""
+        access = find_access(token, base_url)
+        self.base_url = access.base_url
+        self._door = Door(access, retry_seconds)
+        self.tokens = Tokens(self._door)
+        self.accounts = Accounts(self._door)
+
+    def __repr__(self) -> str:
+        return f"<everforge at {self.base_url}>"
+
+    def __enter__(self) -> Everforge:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """The connections; machines go on."""
+        self._door.close()
+
+    # --- machines ----------------------------------------------------------------------------------------------------------------------------
+
+    def create(
+        self,
+        name: str | None = None,
+        *,
+        tags: Mapping[str, str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        memory_mb: int | None = None,
+        cpus: float | None = None,
+        disk_mb: int | None = None,
+        processes: int | None = None,
+        image: str | None = None,
+        env: Mapping[str, str] | None = None,
+        idle_seconds: float | None = None,
+        expires_at: str | None = None,
+        history: Literal["idle", "each"] | None = None,
+        durability: Literal["idle", "each"] | None = None,
+        from_snapshot: tuple[str, str] | None = None,
+    ) -> Machine:
+        """A new machine; what is not given is as the server has it. `from_snapshot` is a machine's name and a snapshot of it."""
+        request = api.NewMachine(
+            name=name, tags=_dict(tags), metadata=_dict(metadata), memory_mb=memory_mb, cpus=cpus, disk_mb=disk_mb, processes=processes,
+            image=image, env=_dict(env), idle_seconds=idle_seconds, expires_at=expires_at, history=history, durability=durability,
+            from_snapshot=None if from_snapshot is None else api.SnapshotRef(machine=from_snapshot[0], snapshot=from_snapshot[1]),
+        )  # fmt: skip
+        made = self._door.post(api.MachineCreated, "/machine/new", request, key=new_key())
+        return Machine(self._door, made.machine_name)
+
+    def machine(self, name: str) -> Machine:
+        """One that is there already. Asks nobody; whether it is there shows when it is used."""
+        return Machine(self._door, name)
+
+    def machines(
+        self, *, tags: Mapping[str, str] | None = None, state: api.State | None = None, prefix: str | None = None
+    ) -> Iterator[api.ListedMachine]:
+        """Newest first; pages by itself. Of `tags` all must match."""
+        after: str | None = None
+        pairs = [f"{name}={value}" for name, value in (tags or {}).items()]
+        while True:
+            query = {"tag": pairs, "state": state, "name_prefix": prefix, "limit": MACHINES_A_PAGE, "after": after}
+            page = self._door.get(api.MachineList, "/machine/list", query)
+            for found in page.machines:
+                yield found
+            if page.next is None:
+                return
+            after = page.next
+
+    # --- the account -------------------------------------------------------------------------------------------------------------------------
+
+    def whoami(self) -> str:
+        return (self._door.get(api.Whoami, "/whoami")).account
+
+    def account(self) -> api.Account:
+        return self._door.get(api.Account, "/account")
+
+    def usage(self) -> api.Usage:
+        return self._door.get(api.Usage, "/usage")
+
+
+def _dict(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if given is None else dict(given)

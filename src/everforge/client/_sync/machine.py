@@ -1,0 +1,183 @@
+# Made from _async/machine.py by tools/make_sync.py; change it there.
+"""A machine, as a program holds it: a name and a door. Making one of these objects asks nobody anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from types import TracebackType
+from typing import Any, Literal
+
+from everforge.wire import api
+from everforge.wire.events import START
+
+from ..pauses import Deadline
+from ..results import Display, Line, Result
+from .door import SLOW_SECONDS, Door, new_key, segment
+from .files import Files
+from .instruction import Functions, Instruction, instruction_text
+from .repl import Repl
+from .tape import Entry, TapeReader, pages
+
+INSTRUCTIONS_A_PAGE = 100
+
+
+class Machine:
+    """Leaving its `with` block closes nothing but this object: the machine goes on, and sleeps when it is idle. `delete()` ends it."""
+
+    def __init__(self, door: Door, name: str) -> None:
+        self.name = name
+        self._door = door
+        self._path = f"/machine/{segment(name)}"
+        self.files = Files(door, self._path)
+
+    def __repr__(self) -> str:
+        return f"<machine {self.name} at {self._door.base_url}>"
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Nothing is held that would have to be given back."""
+
+    # --- instructions ----------------------------------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        code: str,
+        *,
+        timeout_seconds: float | None = None,
+        env: Mapping[str, str] | None = None,
+        interrupt: bool = False,
+        on_stdout: Callable[[Line], Any] | None = None,
+        on_stderr: Callable[[Line], Any] | None = None,
+        on_display: Callable[[Display], Any] | None = None,
+        functions: Functions | None = None,
+        wait_seconds: float | None = None,
+    ) -> Result:
+        """Runs code and waits for its end. An exception of the code is `result.error`; only what goes wrong around it is raised."""
+        instruction = self.exec(code, timeout_seconds=timeout_seconds, env=env, interrupt=interrupt, functions=functions)
+        return instruction.result(on_stdout=on_stdout, on_stderr=on_stderr, on_display=on_display, wait_seconds=wait_seconds)
+
+    def exec(
+        self,
+        code: str,
+        *,
+        timeout_seconds: float | None = None,
+        env: Mapping[str, str] | None = None,
+        interrupt: bool = False,
+        functions: Functions | None = None,
+        key: str | None = None,
+    ) -> Instruction:
+        """Hands code over and returns as soon as it is accepted. Calls of `functions` are answered while its result or its lines are waited for."""
+        text = instruction_text(code, timeout_seconds, env, functions)
+        request = api.Exec(instruction=text, interrupt=interrupt or None)
+        accepted = self._door.post(api.Accepted, f"{self._path}/exec", request, key=key or new_key())
+        return Instruction(self._door, self.name, accepted.instruction_seq, fresh=key is None, functions=functions)
+
+    def stream(
+        self, code: str, *, timeout_seconds: float | None = None, env: Mapping[str, str] | None = None, functions: Functions | None = None
+    ) -> Iterator[Line]:
+        """Runs code and gives its lines as they come; raises InstructionFailed at the end if it does not end well."""
+        instruction = self.exec(code, timeout_seconds=timeout_seconds, env=env, functions=functions)
+        with closing(instruction.stream()) as lines:
+            for line in lines:
+                yield line
+        (instruction.result()).raise_for_error()
+
+    def instruction(self, number: int) -> Instruction:
+        """One that was accepted earlier, by this program or another."""
+        return Instruction(self._door, self.name, int(number))
+
+    def instructions(self, *, after: int | None = None) -> Iterator[api.Instruction]:
+        """From the first, or behind one; pages by itself."""
+        while True:
+            page = self._door.get(api.InstructionList, f"{self._path}/exec", {"after": after, "limit": INSTRUCTIONS_A_PAGE})
+            for found in page.instructions:
+                yield found
+            if page.next is None:
+                return
+            after = page.next
+
+    def repl(self, *, after: int | None = None) -> Repl:
+        """One connection for many instructions: quickest for small ones, and hears what other clients do."""
+        return Repl(self._door, self.name, after)
+
+    def tape(self, *, after: int = START, follow: bool = False, wait_seconds: float | None = None) -> Iterator[Entry]:
+        """Every entry behind `after`, each once. With `follow` it goes on for as long as the machine is there."""
+        path = f"{self._path}/tape"
+        return TapeReader(self._door, path, after, Deadline(wait_seconds)) if follow else pages(self._door, path, after)
+
+    def interrupt(self, *, pending: bool = False) -> bool:
+        """What runs now; with `pending` what waits, too. Was there anything?"""
+        return (self._door.post(api.Interrupted, f"{self._path}/interrupt", api.Interrupt(pending=pending or None))).interrupted
+
+    def complete(self, code: str, cursor: int | None = None) -> api.Completed:
+        """What could stand at the cursor (the end, when none is given), as the live machine sees it."""
+        return self._door.post(api.Completed, f"{self._path}/complete", api.Complete(code=code, cursor=cursor), again=True)
+
+    # --- the machine itself ------------------------------------------------------------------------------------------------------------------
+
+    def info(self) -> api.Machine:
+        return self._door.get(api.Machine, self._path)
+
+    def update(
+        self,
+        *,
+        tags: Mapping[str, str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        idle_seconds: float | None = None,
+        history: Literal["idle", "each"] | None = None,
+        durability: Literal["idle", "each"] | None = None,
+        expires_at: str | None = None,
+    ) -> api.Machine:
+        """What is given is changed; tags and metadata as a whole. `expires_at="never"` clears it."""
+        change = api.MachineChange(
+            tags=None if tags is None else dict(tags), metadata=None if metadata is None else dict(metadata), idle_seconds=idle_seconds,
+            history=history, durability=durability, expires_at=expires_at,
+        )  # fmt: skip
+        return self._door.post(api.Machine, self._path, change, again=True, method="PATCH")
+
+    def delete(self) -> None:
+        """At once and for ever, whatever it is doing."""
+        self._door.delete(self._path)
+
+    def hibernate(self) -> api.Machine:
+        """Answers when it is asleep."""
+        return self._door.post(api.Machine, f"{self._path}/hibernate", again=True, silence_seconds=SLOW_SECONDS)
+
+    def wake(self) -> api.Machine:
+        """Not needed before an instruction: that wakes it by itself."""
+        return self._door.post(api.Machine, f"{self._path}/wake", again=True, silence_seconds=SLOW_SECONDS)
+
+    def reset(self) -> str | None:
+        """A fresh interpreter and fresh files. The snapshot that brings back what was before, where there was something."""
+        return (self._door.post(api.WasReset, f"{self._path}/reset", silence_seconds=SLOW_SECONDS)).undo
+
+    # --- copies and points to go back to -------------------------------------------------------------------------------------------------------
+
+    def fork(self, name: str | None = None) -> Machine:
+        """A copy of the living machine, memory and files, that goes its own way from now on."""
+        return (self._fork(api.Fork(names=None if name is None else [name])))[0]
+
+    def forks(self, count: int | None = None, *, names: Sequence[str] | None = None) -> list[Machine]:
+        """Several at once, for the price of one save."""
+        return self._fork(api.Fork(names=None if names is None else list(names), count=count))
+
+    def _fork(self, request: api.Fork) -> list[Machine]:
+        made = self._door.post(api.Forked, f"{self._path}/fork", request, key=new_key(), silence_seconds=SLOW_SECONDS)
+        return [Machine(self._door, name) for name in made.machine_names]
+
+    def snapshot(self, name: str | None = None) -> api.Snapshot:
+        """A point to go back to or to fork from; kept for as long as it has a name."""
+        return self._door.post(api.Snapshot, f"{self._path}/snapshots", api.NewSnapshot(name=name), silence_seconds=SLOW_SECONDS)
+
+    def snapshots(self) -> list[api.Snapshot]:
+        return (self._door.get(api.SnapshotList, f"{self._path}/snapshots")).snapshots
+
+    def delete_snapshot(self, snapshot: str) -> None:
+        self._door.delete(f"{self._path}/snapshots/{segment(snapshot)}")
+
+    def rollback(self, to: str | int | None = None) -> api.RolledBack:
+        """To a snapshot by id or name, to the state right after an instruction by its number, or to the newest snapshot. `undo` undoes it."""
+        return self._door.post(api.RolledBack, f"{self._path}/rollback", api.Rollback(to=to), silence_seconds=SLOW_SECONDS)

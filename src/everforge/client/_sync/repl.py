@@ -1,0 +1,125 @@
+# Made from _async/repl.py by tools/make_sync.py; change it there.
+"""One connection to one machine, for many instructions one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from types import TracebackType
+from typing import Any
+
+from everforge.wire import api
+from everforge.wire.errors import MachineNotFound
+
+from ..decoding import read
+from ..results import Display, Line, Result
+from .channel import Channel
+from .door import Door, body_of, new_key
+from .instruction import Functions, Instruction, instruction_text
+from .tape import Entry
+
+
+class Repl:
+    """Finds its way back after a cut or a restart of the server: no line comes twice, none is lost. Use it in a `with` block."""
+
+    def __init__(self, door: Door, machine: str, after: int | None = None) -> None:
+        self.machine_name = machine
+        self._door = door
+        self._channel = Channel(door, machine, after)
+
+    def __repr__(self) -> str:
+        return f"<repl of {self.machine_name} at {self._door.base_url}>"
+
+    def __enter__(self) -> Repl:
+        self._channel.open()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """The connection; the machine goes on."""
+        self._channel.close()
+
+    @property
+    def position(self) -> int | None:
+        """Of the last entry seen: `machine.repl(after=position)` goes on behind it, in another program, too."""
+        return self._channel.cursor
+
+    def run(
+        self,
+        code: str,
+        *,
+        timeout_seconds: float | None = None,
+        env: Mapping[str, str] | None = None,
+        interrupt: bool = False,
+        on_stdout: Callable[[Line], Any] | None = None,
+        on_stderr: Callable[[Line], Any] | None = None,
+        on_display: Callable[[Display], Any] | None = None,
+        functions: Functions | None = None,
+    ) -> Result:
+        """As `machine.run`, over this connection."""
+        instruction = self.exec(code, timeout_seconds=timeout_seconds, env=env, interrupt=interrupt, functions=functions)
+        return instruction.result(on_stdout=on_stdout, on_stderr=on_stderr, on_display=on_display)
+
+    def exec(
+        self,
+        code: str,
+        *,
+        timeout_seconds: float | None = None,
+        env: Mapping[str, str] | None = None,
+        interrupt: bool = False,
+        functions: Functions | None = None,
+    ) -> Instruction:
+        """As `machine.exec`, over this connection. Take its result or its lines before you leave the `with` block, or later from the tape."""
+        key = new_key()
+        number: int | None = None
+
+        def ours(entry: Entry) -> bool:
+            nonlocal number
+            if entry["type"] == "accepted" and entry.get("key") == key:
+                number = entry["instruction"]
+            return number is not None and entry.get("instruction") == number
+
+        self._channel.open()
+        listener = self._channel.listen(ours)
+        text = instruction_text(code, timeout_seconds, env, functions)
+        try:
+            message = {"type": "exec", "key": key, **body_of(api.Exec(instruction=text, interrupt=interrupt or None))}
+            reply = self._channel.ask(message, again=True)
+        except BaseException:
+            listener.close()
+            raise
+        return Instruction(self._door, self.machine_name, reply["instruction_seq"], fresh=True, functions=functions, source=listener)
+
+    def stream(self, code: str, *, timeout_seconds: float | None = None, env: Mapping[str, str] | None = None) -> Iterator[Line]:
+        """As `machine.stream`, over this connection."""
+        instruction = self.exec(code, timeout_seconds=timeout_seconds, env=env)
+        with closing(instruction.stream()) as lines:
+            for line in lines:
+                yield line
+        (instruction.result()).raise_for_error()
+
+    def interrupt(self, *, pending: bool = False) -> bool:
+        """What runs now, whoever gave it; with `pending` what waits, too. Was there anything?"""
+        reply = self._channel.ask({"type": "interrupt", "pending": pending}, again=False)
+        return bool(reply.get("interrupted"))
+
+    def complete(self, code: str, cursor: int | None = None) -> api.Completed:
+        request = body_of(api.Complete(code=code, cursor=cursor))
+        return read(api.Completed, self._channel.ask({"type": "complete", **request}, again=True))
+
+    def ping(self) -> None:
+        """Is the server there?"""
+        self._channel.ask({"type": "ping"}, again=True)
+
+    def entries(self, *, wait_seconds: float | None = None) -> Iterator[Entry]:
+        """Everything on the tape from here on, of all clients. Ends when the machine is deleted."""
+        listener = self._channel.listen(lambda entry: True, wait_seconds)
+        try:
+            while True:
+                yield listener.next()
+        except MachineNotFound:
+            return
+        finally:
+            listener.close()

@@ -1,0 +1,48 @@
+# Made from _async/tokens.py by tools/make_sync.py; change it there.
+"""The tokens of an account, and for the server's owner its accounts and invitations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from everforge.wire import api
+
+from .door import Door, segment
+
+
+class Tokens:
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    def list(self) -> list[api.Token]:
+        return (self._door.get(api.TokenList, "/tokens")).tokens
+
+    def create(self, name: str | None = None, *, scopes: Sequence[api.Scope] | None = None, expires_at: str | None = None) -> api.TokenCreated:
+        """Its `token` is shown this once."""
+        request = api.NewToken(name=name, scopes=None if scopes is None else [*scopes], expires_at=expires_at)
+        return self._door.post(api.TokenCreated, "/tokens", request)
+
+    def revoke(self, id: str) -> None:
+        """At once; connections that use it are closed."""
+        self._door.delete(f"/tokens/{segment(id)}")
+
+
+class Accounts:
+    """For the server's owner."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    def list(self) -> list[api.Account]:
+        return (self._door.get(api.AccountList, "/accounts")).accounts
+
+    def create(self, name: str, *, email: str | None = None) -> api.AccountCreated:
+        """Its `token` is shown this once."""
+        return self._door.post(api.AccountCreated, "/accounts", api.NewAccount(account_name=name, email=email))
+
+    def delete(self, name: str) -> None:
+        self._door.delete(f"/accounts/{segment(name)}")
+
+    def invite(self, *, email: str | None = None, expires_at: str | None = None) -> api.Invitation:
+        """Whoever has it can sign up once."""
+        return self._door.post(api.Invitation, "/invitations", api.NewInvitation(email=email, expires_at=expires_at))
