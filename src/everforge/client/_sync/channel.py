@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from everforge.wire.errors import EverforgeError, MachineNotFound, ProtocolError, StillRunning, Uncertain
+from everforge.wire.errors import EverforgeError, MachineNotFound, ProtocolError, StillRunning, Unauthenticated, Uncertain
 
 from ..decoding import entry as checked
 from ..decoding import parse
@@ -255,8 +255,7 @@ class Channel:
 def _check_closed(closed: Closed, base_url: str) -> None:
     """Reasons after which there is no use in coming back."""
     if closed.status == 4001:
-        message = f"the token was revoked by the server at {base_url}: run `everforge login`, or give another one"
-        raise error_from({"code": "Unauthenticated", "message": message}, 401)
+        raise Unauthenticated(f"the token was revoked by the server at {base_url}: run `everforge login`, or give another one")
     if closed.status == 4404:
         raise MachineNotFound(f"the machine was deleted ({closed})")
     if closed.status == 1008:
