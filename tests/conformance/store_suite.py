@@ -291,6 +291,22 @@ class StoreSuite:
         assert await store.accepted_with_key(record.id, "k") == a1
         assert await store.accepted_with_key(record.id, "other") is None
 
+    async def test_instructions_are_listed_in_their_order_a_page_at_a_time(self, store: Store) -> None:
+        record = machine()
+        await store.create(record)
+        a0, e0, a1, a7 = await append(store, record, accepted(0), ended(0), accepted(1), accepted(7))
+        assert await store.instructions(record.id, -1, 2) == [(a0, e0), (a1, None)]
+        assert await store.instructions(record.id, 1, 2) == [(a7, None)]
+        assert await store.instructions(record.id, 7, 2) == await store.instructions(new_machine_id(), -1, 2) == []
+
+    async def test_what_an_instruction_displayed_is_found(self, store: Store) -> None:
+        record = machine()
+        await store.create(record)
+        shown = [Displayed(instruction=n, data={"text/plain": text}) for n, text in ((0, "a"), (1, "b"), (0, "c"))]
+        a, _, c = (await append(store, record, accepted(0), accepted(1), *shown))[2:]
+        assert await store.displayed(record.id, 0) == [a, c]
+        assert await store.displayed(record.id, 2) == []
+
     async def test_machines_with_something_unended_are_told_the_deleted_aside(self, store: Store) -> None:
         records = [machine(f"m{i}") for i in range(4)]
         for record in records:

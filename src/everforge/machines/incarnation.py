@@ -57,6 +57,7 @@ class Incarnation:
         self._end_committed = asyncio.Event()
         self._next_seq: dict[int | None, int] = {}
         self._output_bytes = 0
+        self.displays: int | None = None  # of the running instruction; None where an earlier server may have seen some
         self._freeze_token = 0
         self._flushing = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
@@ -184,6 +185,8 @@ class Incarnation:
     def _displayed(self, heard: Heard, message: Display) -> Displayed:
         self._check_instruction(message.instruction)
         self._count_output(heard.size_bytes)
+        if self.displays is not None and message.instruction is not None:
+            self.displays += 1
         return Displayed(instruction=message.instruction, data=message.data, metadata=message.metadata, epoch=self._epoch, frame=heard.number)
 
     def _count_output(self, size_bytes: int) -> None:
@@ -234,13 +237,14 @@ class Incarnation:
 
     async def start_turn(self, instruction: int, work: Work) -> asyncio.Future[End]:
         end = self.expect_end(instruction)
+        self.displays = 0
         with self._dossier.steps.step("run"):
             await self.line.send(Run(instruction, work.code, dict(work.env), list(work.functions)))
         return end
 
     def expect_end(self, instruction: int, next_seq: int = 0) -> asyncio.Future[End]:
         """Of a turn that starts now, or, for a new server, of one that an earlier one started."""
-        self._instruction, self._output_bytes = instruction, 0
+        self._instruction, self._output_bytes, self.displays = instruction, 0, None
         self._next_seq[instruction] = next_seq
         self._end = self._loop.create_future()
         self._check_alive()

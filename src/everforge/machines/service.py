@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from everforge.store.base import Durability, History, MachineQuery, MachineRecord, PointRecord
 from everforge.store.threads import to_its_end
-from everforge.wire.errors import InvalidInput, NameTaken
-from everforge.wire.events import START, Ended, Event, Position
+from everforge.wire.errors import InstructionNotFound, InvalidInput, NameTaken
+from everforge.wire.events import START, Accepted, Displayed, Ended, Event, Position
 from everforge.wire.ids import OWNER, AccountId, MachineName, SnapshotId, machine_name, new_machine_name
 
 from . import forks, marks, requests
@@ -32,6 +32,14 @@ class MachineView:
     record: MachineRecord
     state: str
     pending: int  # instructions accepted and not ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    position: Position  # the tape's last
+    memory_bytes: int  # of the host, now
+    disk_bytes: int  # its snapshots
+    source: MachineName | None  # what it was forked from, while that is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +170,25 @@ class Machines:
         with keeper.pinned():
             return await keeper.end_of(await keeper.accept(work, None))
 
+    async def instruction(self, name: str, instruction: int) -> Accepted:
+        """How it was given."""
+        requests.whole("instruction", instruction, 0, INSTRUCTION_MAX, "")
+        found = await self.forge.store.instruction((await self.forge.record(self.account, name)).id, instruction)
+        if found is None or not isinstance(found[0], Accepted):
+            raise InstructionNotFound(f"machine {name} has no instruction {instruction}")
+        return found[0]
+
+    async def instructions(self, name: str, after: int = -1, limit: int = 100) -> Sequence[tuple[Accepted, Ended | None]]:
+        """Those with a number above `after`, in their order, each with its end if it has one."""
+        requests.whole("after", after, -1, INSTRUCTION_MAX, "")
+        found = await self.forge.store.instructions((await self.forge.record(self.account, name)).id, after, limit)
+        return cast("Sequence[tuple[Accepted, Ended | None]]", found)
+
+    async def displayed(self, name: str, instruction: int) -> Sequence[Displayed]:
+        """The rich output of an instruction, in order."""
+        found = await self.forge.store.displayed((await self.forge.record(self.account, name)).id, instruction)
+        return [event for event in found if isinstance(event, Displayed)]
+
     async def interrupt(self, name: str, *, pending: bool = False) -> bool:
         if keeper := self.forge.kept(self.account, name):
             return keeper.interrupt(pending=pending)
@@ -233,6 +260,18 @@ class Machines:
             raise InvalidInput("names must be a list of names for the forks")
         requests.whole("the number of names", len(names), 1, self.forge.settings.forks_max, "forks")
         return [machine_name(n) for n in names]
+
+    async def facts(self, name: str) -> Facts:
+        """What is looked up for one machine, and would be too dear for a list of them."""
+        record = await self.forge.record(self.account, name)
+        source = await self.forge.store.machine(record.source) if record.source else None
+        points = await self.forge.store.points(record.id)
+        return Facts(
+            position=await self.forge.store.end_position(record.id),
+            memory_bytes=await self.memory_bytes(name),
+            disk_bytes=sum(point.size_bytes for point in points if point.reason != "template"),
+            source=source.name if source is not None and source.deleted_at is None else None,
+        )
 
     async def memory_bytes(self, name: str) -> int:
         """Of the host, now; 0 for one that sleeps."""

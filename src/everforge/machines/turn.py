@@ -93,6 +93,7 @@ class TurnRun:
             error=error if kind != "value" else None,
             traceback=end.traceback if kind != "value" else None,
             note="; ".join(notes) or None,
+            displays=self._incarnation.displays,
         )
 
 

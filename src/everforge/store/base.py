@@ -155,6 +155,14 @@ class Store(Protocol):
         """Its `Accepted` and, if there is one, its `Ended`; those inherited from a fork's source included."""
         ...
 
+    async def instructions(self, machine: MachineId, after: int, limit: int) -> Sequence[tuple[Event, Event | None]]:
+        """The same of the first `limit` with a number above `after`, in their order."""
+        ...
+
+    async def displayed(self, machine: MachineId, instruction: int) -> Sequence[Event]:
+        """Its `Displayed` entries, oldest first; those inherited from a fork's source included. Not more than READ_BYTES_MAX of them."""
+        ...
+
     async def outputs(self, machine: MachineId, instruction: int | None) -> int:
         """How many output lines are on the tape for it: the next line's seq."""
         ...

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from everforge.wire.errors import AccountNotFound, InvalidInput, MachineNotFound, NameTaken, WrongState
-from everforge.wire.events import Accepted, Ended, Event, Output, Position
+from everforge.wire.events import Accepted, Displayed, Ended, Event, Output, Position
 from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId
 
 from . import tape
@@ -141,6 +141,17 @@ class MemoryStore:
                     elif isinstance(event, Ended) and event.instruction == instruction:
                         ended = ended or event
         return None if accepted is None else (accepted, ended)
+
+    async def instructions(self, machine: MachineId, after: int, limit: int) -> Sequence[tuple[Event, Event | None]]:
+        parts = self._lineage(machine) if machine in self._machines else []
+        numbers = {e.instruction for part, _ in parts for e in part.events if isinstance(e, Accepted) and e.instruction > after}
+        found = [pair for number in sorted(numbers) if (pair := await self.instruction(machine, number))]
+        return found[:limit]
+
+    async def displayed(self, machine: MachineId, instruction: int) -> Sequence[Event]:
+        parts = reversed(list(self._lineage(machine))) if machine in self._machines else []
+        entries = (e for part, upto in parts for e in part.events if upto is None or e.position <= upto)
+        return [e for e in entries if isinstance(e, Displayed) and e.instruction == instruction]
 
     async def outputs(self, machine: MachineId, instruction: int | None) -> int:
         for part, upto in self._lineage(machine) if machine in self._machines else []:

@@ -84,7 +84,6 @@ class ListedMachine:
     next_instruction: int
     pending_instructions: int
     error: str | None
-    forked_from: str | None
     running: bool
     has_pending_instruction: bool
     has_pending_instructions: bool
@@ -95,6 +94,7 @@ class Machine(ListedMachine):
     position: int  # the tape's last
     memory_bytes: int  # of the host, now
     disk_bytes: int  # its snapshots
+    forked_from: str | None  # the name of the machine that it was forked from, while that is there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

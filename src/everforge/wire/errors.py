@@ -39,6 +39,43 @@ class InvalidInput(Refused):
     http_status = 400
 
 
+class TooLarge(Refused):
+    code = "TooLarge"
+    http_status = 413
+
+
+class TooSlow(Refused):
+    """What was announced did not arrive in time."""
+
+    code = "TooSlow"
+    http_status = 408
+    retry = "later"
+
+
+class RouteNotFound(Refused):
+    code = "RouteNotFound"
+    http_status = 404
+
+
+class MethodNotAllowed(Refused):
+    code = "MethodNotAllowed"
+    http_status = 405
+
+
+class TooManyStreams(Refused):
+    code = "TooManyStreams"
+    http_status = 429
+    retry = "later"
+
+
+class Stopping(Refused):
+    """The server is going down; another one may be there in a moment."""
+
+    code = "Stopping"
+    http_status = 503
+    retry = "later"
+
+
 class MachineNotFound(Refused):
     code = "MachineNotFound"
     http_status = 404

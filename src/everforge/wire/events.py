@@ -96,6 +96,7 @@ class Ended(Event):
     traceback: str | None = None
     note: str | None = None  # what survived, what was dropped, that a new interpreter began
     retry: Literal["never", "later", "now"] = "never"
+    displays: int | None = None  # how many `Displayed` belong to it; None where only the tape knows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,9 +128,14 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 _BODY = {cls: tuple(f.name for f in fields(cls) if f.name not in _COLUMNS) for cls in KINDS.values()}
 
 
+def body(event: Event) -> dict[str, Any]:
+    """What it says, without its place on the tape."""
+    return {name: getattr(event, name) for name in _BODY[type(event)]}
+
+
 def encode_body(event: Event) -> str:
     """ASCII JSON: survives lone surrogates and NUL in any database."""
-    return _ENCODER.encode({name: getattr(event, name) for name in _BODY[type(event)]})
+    return _ENCODER.encode(body(event))
 
 
 def decode(kind: str, body: str, *, position: int, time: float, epoch: int, frame: int) -> Event:

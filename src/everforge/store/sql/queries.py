@@ -61,6 +61,26 @@ class Queries:
         accepted = self._first(connection, machine, instruction, "accepted")
         return None if accepted is None else (accepted, self._first(connection, machine, instruction, "ended"))
 
+    def instructions(self, connection: sqlite3.Connection, machine: MachineId, after: int, limit: int) -> list[tuple[Event, Event | None]]:
+        numbers: set[int] = set()
+        for owner, upto in self._known_lineage(connection, machine):
+            wanted = {"machine": owner, "instruction": after, "upto": upto, "limit": limit}
+            numbers.update(number for (number,) in connection.execute(self._statements.instructions_after, wanted))
+        found = (self.instruction(connection, machine, number) for number in sorted(numbers)[:limit])
+        return [pair for pair in found if pair is not None]
+
+    def displayed(self, connection: sqlite3.Connection, machine: MachineId, instruction: int) -> list[Event]:
+        found: list[Event] = []
+        size_bytes = 0
+        for owner, upto in reversed(list(self._known_lineage(connection, machine))):
+            wanted = {"machine": owner, "instruction": instruction, "kind": "displayed", "upto": upto}
+            for row in connection.execute(self._statements.all_of_instruction, wanted):
+                found.append(to_event(row))
+                size_bytes += len(row[1])
+                if size_bytes > tape.READ_BYTES_MAX:
+                    return found
+        return found
+
     def outputs(self, connection: sqlite3.Connection, machine: MachineId, instruction: int | None) -> int:
         statement = self._statements.last_output_outside if instruction is None else self._statements.last_of_instruction
         for owner, upto in self._known_lineage(connection, machine):

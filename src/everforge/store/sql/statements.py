@@ -103,6 +103,18 @@ class Statements:
             events.c.kind == sa.bindparam("kind"),
             events.c.position <= upto,
         )
+        self.all_of_instruction = self._text(instruction.order_by(events.c.position))
+        self.instructions_after = self._text(
+            sa.select(events.c.instruction)
+            .where(
+                events.c.machine == machine,
+                events.c.instruction > sa.bindparam("instruction"),
+                events.c.kind == sa.literal_column("'accepted'"),
+                events.c.position <= upto,
+            )
+            .order_by(events.c.instruction)
+            .limit(limit)
+        )
         self.first_of_instruction = self._text(instruction.order_by(events.c.position).limit(1))
         self.last_of_instruction = self._text(instruction.order_by(events.c.position.desc()).limit(1))
         self.last_output_outside = self._text(

@@ -86,6 +86,12 @@ class SqlStore:
     async def instruction(self, machine: MachineId, instruction: int) -> tuple[Event, Event | None] | None:
         return await self._readers.read(lambda c: self._queries.instruction(c, machine, instruction))
 
+    async def instructions(self, machine: MachineId, after: int, limit: int) -> Sequence[tuple[Event, Event | None]]:
+        return await self._readers.read(lambda c: self._queries.instructions(c, machine, after, limit))
+
+    async def displayed(self, machine: MachineId, instruction: int) -> Sequence[Event]:
+        return await self._readers.read(lambda c: self._queries.displayed(c, machine, instruction))
+
     async def outputs(self, machine: MachineId, instruction: int | None) -> int:
         return await self._readers.read(lambda c: self._queries.outputs(c, machine, instruction))
 
