@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from . import doctor, setup
+from . import doctor, serve, setup
 from .image import build, delete, lock, show
 
 app = typer.Typer(
@@ -18,6 +18,8 @@ app.add_typer(image, name="image")
 
 app.command("setup")(setup.setup)
 app.command("doctor")(doctor.doctor)
+app.command("serve")(serve.serve)
+app.command("settings")(serve.settings)
 image.command("build")(build.build)
 image.command("list")(show.list_images)
 image.command("lock")(lock.lock)

@@ -203,6 +203,12 @@ class Machines:
             async for event in events:
                 yield event
 
+    async def end_position(self, name: str) -> Position:
+        """The last position on the tape."""
+        if keeper := self.forge.kept(self.account, name):
+            return await keeper.dossier.end_position()
+        return await self.forge.store.end_position((await self.forge.record(self.account, name)).id)
+
     # --- the machine itself --------------------------------------------------------------------------------------------------------------
 
     async def hibernate(self, name: str) -> None:

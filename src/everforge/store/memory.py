@@ -143,15 +143,19 @@ class MemoryStore:
         return None if accepted is None else (accepted, ended)
 
     async def instructions(self, machine: MachineId, after: int, limit: int) -> Sequence[tuple[Event, Event | None]]:
-        parts = self._lineage(machine) if machine in self._machines else []
-        numbers = {e.instruction for part, _ in parts for e in part.events if isinstance(e, Accepted) and e.instruction > after}
+        numbers = {e.instruction for e in self._with_inherited(machine) if isinstance(e, Accepted) and e.instruction > after}
         found = [pair for number in sorted(numbers) if (pair := await self.instruction(machine, number))]
         return found[:limit]
 
     async def displayed(self, machine: MachineId, instruction: int) -> Sequence[Event]:
-        parts = reversed(list(self._lineage(machine))) if machine in self._machines else []
-        entries = (e for part, upto in parts for e in part.events if upto is None or e.position <= upto)
-        return [e for e in entries if isinstance(e, Displayed) and e.instruction == instruction]
+        return [e for e in self._with_inherited(machine) if isinstance(e, Displayed) and e.instruction == instruction]
+
+    def _with_inherited(self, machine: MachineId) -> list[Event]:
+        found: list[Event] = []
+        if machine in self._machines:
+            for part, upto in reversed(list(self._lineage(machine))):
+                found += [e for e in part.events if upto is None or e.position <= upto]
+        return found
 
     async def outputs(self, machine: MachineId, instruction: int | None) -> int:
         for part, upto in self._lineage(machine) if machine in self._machines else []:

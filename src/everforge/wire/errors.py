@@ -39,17 +39,19 @@ class InvalidInput(Refused):
     http_status = 400
 
 
-class TooLarge(Refused):
-    code = "TooLarge"
-    http_status = 413
-
-
 class TooSlow(Refused):
     """What was announced did not arrive in time."""
 
     code = "TooSlow"
     http_status = 408
     retry = "later"
+
+
+class RangeInvalid(Refused):
+    """None of the bytes asked for are there."""
+
+    code = "RangeInvalid"
+    http_status = 416
 
 
 class RouteNotFound(Refused):

@@ -1,0 +1,75 @@
+"""The application: every route, under one roof."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Router, WebSocketRoute
+from starlette.routing import Route as Path
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from everforge.wire.errors import RouteNotFound
+
+from .answers import refusal, to_json
+from .calls import new_request_id
+from .dispatch import Endpoint
+from .doors import connect, health, identity, instructions, machines, repl, snapshots, tape
+from .openapi import document
+from .routes import Route, Routes
+from .service import Service
+from .sockets import SocketEndpoint
+
+DOORS: Sequence[Routes] = (instructions.routes, machines.routes, tape.routes, snapshots.routes, identity.routes, health.routes)
+
+
+def application(service: Service) -> ASGIApp:
+    paths: dict[str, dict[str, Route]] = {}
+    for door in DOORS:
+        for route in door.routes:
+            paths.setdefault(route.path, {})[route.method] = route
+    routes: list[BaseRoute] = [
+        WebSocketRoute(repl.PATH, SocketEndpoint(service, "exec", repl.open_repl)),
+        WebSocketRoute(connect.PATH, SocketEndpoint(service, "exec", connect.open_connect)),
+        *(Path(path, Endpoint(service, path, methods)) for path, methods in _fixed_first(paths)),
+        Path("/openapi.json", _document),
+    ]
+    service.metrics.watch_streams(lambda: service.streams.count)
+    return _Front(Router(routes, redirect_slashes=False, default=_not_found))
+
+
+def _fixed_first(paths: dict[str, dict[str, Route]]) -> list[tuple[str, dict[str, Route]]]:
+    """`/machine/list` is not a machine of that name."""
+    return sorted(paths.items(), key=lambda item: item[0].endswith("{name}") or "path:path" in item[0])
+
+
+class _Front:
+    """`//v1/...` is what some clients make of a base address with a slash at its end."""
+
+    def __init__(self, inner: ASGIApp) -> None:
+        self._inner = inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan" and scope["path"].startswith("//"):
+            scope["path"] = "/" + scope["path"].lstrip("/")
+            scope["raw_path"] = b"/" + scope.get("raw_path", b"").lstrip(b"/")
+        await self._inner(scope, receive, send)
+
+
+async def _document(scope: Scope, receive: Receive, send: Send) -> None:
+    await Response(to_json(document(DOORS)), media_type="application/json")(scope, receive, send)
+
+
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "lifespan":
+        return
+    error = RouteNotFound(f"there is nothing at {scope['path'][:200]}; /openapi.json lists what there is")
+    response = refusal(error, new_request_id())
+    if scope["type"] == "websocket":
+        from starlette.websockets import WebSocket
+
+        socket = WebSocket(scope, receive, send)
+        await socket.receive()
+        await socket.send_denial_response(response)
+        return
+    await response(scope, receive, send)

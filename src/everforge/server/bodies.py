@@ -1,0 +1,107 @@
+"""What clients send: read within limits and deadlines, and decoded into the wire's types with errors that say what is wrong where."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import ClientDisconnect, Request
+
+from everforge.wire.errors import InvalidInput, TooLarge, TooSlow
+
+from .settings import ServerSettings
+
+PROBLEMS_MAX = 3  # told of at once
+
+
+@cache
+def adapter(cls: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(cls)
+
+
+def decode(cls: type, body: bytes) -> Any:
+    try:
+        return adapter(cls).validate_json(body)
+    except ValidationError as e:
+        raise InvalidInput(_sentence(e)) from None
+
+
+def decode_query(cls: type, values: Mapping[str, Any]) -> Any:
+    try:
+        return adapter(cls).validate_python(values)
+    except ValidationError as e:
+        raise InvalidInput(_sentence(e)) from None
+
+
+def _sentence(error: ValidationError) -> str:
+    problems: list[str] = []
+    for problem in error.errors(include_url=False, include_input=False)[:PROBLEMS_MAX]:
+        place = ".".join(str(part) for part in problem["loc"])
+        match problem["type"]:
+            case "json_invalid":
+                problems.append(f"the body is not JSON: {problem['msg'].removeprefix('Invalid JSON: ')}")
+            case "missing":
+                problems.append(f"{place} is missing")
+            case "unexpected_keyword_argument" | "extra_forbidden":
+                problems.append(f"there is no field {place[:80]}")
+            case _:
+                problems.append(f"{place or 'the body'}: {problem['msg'][0].lower()}{problem['msg'][1:]}")
+    return "; ".join(problems)
+
+
+async def read_body(request: Request, settings: ServerSettings) -> bytes:
+    """A small one, whole."""
+    _check_length(request, settings.body_bytes_max)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(settings.body_seconds):
+            async for part in request.stream():
+                size += len(part)
+                if size > settings.body_bytes_max:
+                    raise TooLarge(f"the body may have {settings.body_bytes_max} bytes")
+                parts.append(part)
+    except TimeoutError:
+        raise TooSlow(f"the body did not arrive within {settings.body_seconds:g} seconds") from None
+    except ClientDisconnect:
+        raise TooSlow("the client went away before its body had arrived") from None
+    return b"".join(parts)
+
+
+async def read_upload(request: Request, settings: ServerSettings) -> AsyncGenerator[bytes]:
+    """A large one, piece by piece as it comes."""
+    _check_length(request, settings.upload_bytes_max)
+    pieces = request.stream()
+    size = 0
+    while True:
+        try:
+            async with asyncio.timeout(settings.upload_idle_seconds):
+                piece = await anext(pieces, None)
+        except TimeoutError:
+            raise TooSlow(f"the upload stood still for {settings.upload_idle_seconds:g} seconds") from None
+        except ClientDisconnect:
+            raise TooSlow("the client went away in the middle of its upload") from None
+        if piece is None:
+            return
+        size += len(piece)
+        if size > settings.upload_bytes_max:
+            raise TooLarge(f"an upload may have {settings.upload_bytes_max} bytes")
+        if piece:
+            yield piece
+
+
+def _check_length(request: Request, limit: int) -> None:
+    told = request.headers.get("content-length", "0")
+    if told.isdecimal() and int(told[:20]) > limit:
+        raise TooLarge(f"the body has {told[:20]} bytes; {limit} are the limit")
+
+
+def query_values(request: Request) -> dict[str, Any]:
+    """The last of each, but all of the tags."""
+    values: dict[str, Any] = dict(request.query_params)
+    if "tag" in values:
+        values["tag"] = request.query_params.getlist("tag")
+    return values

@@ -1,0 +1,70 @@
+"""From a route to an answer: who asks, what was sent, the handler, its answer or the one form of error."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from everforge import __version__
+from everforge.wire.errors import EverforgeError, MethodNotAllowed
+
+from .answers import answer, refusal
+from .bodies import decode, decode_query, query_values, read_body
+from .calls import Call, identify, new_request_id
+from .routes import Route
+from .service import Service
+
+log = logging.getLogger(__name__)
+
+
+class Endpoint:
+    """One path: an ASGI application that gives each method to its route."""
+
+    def __init__(self, service: Service, path: str, routes: Mapping[str, Route]) -> None:
+        self._service = service
+        self._path = path
+        self._routes = routes
+        self._allow = ", ".join(sorted(routes))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        request_id = new_request_id()
+        began = time.perf_counter()
+        response = await self._respond(request, request_id)
+        response.headers["X-Request-Id"] = request_id
+        response.headers["X-Everforge-Version"] = __version__
+        self._service.metrics.answered(request.method, self._path, response.status_code, time.perf_counter() - began)
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request, request_id: str) -> Response:
+        try:
+            route = self._routes.get(request.method)
+            if route is None:
+                response = refusal(MethodNotAllowed(f"{self._path} takes {self._allow}, not {request.method[:20]}"), request_id)
+                response.headers["Allow"] = self._allow
+                return response
+            return await self._handle(route, request, request_id)
+        except EverforgeError as e:
+            return refusal(e, request_id)
+        except Exception:
+            log.exception("request %s (%s %s) failed", request_id, request.method, self._path)
+            return refusal(EverforgeError(f"a mistake of the server's; its log tells more of request {request_id}"), request_id)
+
+    async def _handle(self, route: Route, request: Request, request_id: str) -> Response:
+        caller = None if route.scope is None else await identify(self._service, request, route.scope, owner_only=route.owner_only)
+        given: dict[str, Any] = {}
+        if route.query is not None:
+            given["query"] = decode_query(route.query, query_values(request))
+        if route.body is not None:
+            body = await read_body(request, self._service.settings)
+            given["body"] = decode(route.body, body) if body.strip() or route.body_required else route.body()
+        made = route.handler(Call(self._service, request, caller, request_id), **given)
+        found = await made if inspect.isawaitable(made) else made
+        return found if isinstance(found, Response) else answer(found)

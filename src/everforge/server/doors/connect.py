@@ -1,0 +1,121 @@
+"""Our own WebSocket: the whole tape of a machine, live and from any position, and requests in the other direction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from starlette.websockets import WebSocket
+
+from everforge import __version__
+from everforge.accounts.identity import Identity
+from everforge.machines.service import Machines
+from everforge.wire import api
+from everforge.wire.errors import EverforgeError, InvalidInput, ProtocolError
+from everforge.wire.events import Position
+
+from ..answers import error_body
+from ..calls import new_request_id
+from ..service import Service
+from ..sockets import MACHINE_DELETED, Socket, both, read_as
+from ..views import entry
+from .instructions import options
+from .repl import named_or_new
+
+PATH = "/v1/machine/{name}/connect"
+REQUESTS_MAX = 32  # answered at once; more wait in the client's socket
+
+
+async def open_connect(service: Service, identity: Identity, websocket: WebSocket) -> Callable[[Socket], Awaitable[None]]:
+    machines = service.machines.of(identity.account)
+    after = _after(websocket.query_params.get("after"))
+    name = await named_or_new(machines, identity, websocket.path_params["name"])
+    end = await machines.end_position(name)
+    return Connection(machines, name, end if after is None else after, end).talk
+
+
+def _after(text: str | None) -> Position | None:
+    if text is None:
+        return None
+    if not text.removeprefix("-").isdecimal() or len(text) > 18 or int(text) < -1:
+        raise InvalidInput("after must be a position of the tape, or -1 for its beginning")
+    return Position(int(text))
+
+
+class Connection:
+    def __init__(self, machines: Machines, name: str, after: Position, end: Position) -> None:
+        self._machines = machines
+        self._name = name
+        self._after = after
+        self._end = end
+        self._requests: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Semaphore(REQUESTS_MAX)
+
+    async def talk(self, socket: Socket) -> None:
+        await socket.send({"type": "connected", "machine_name": self._name, "position": self._end, "version": __version__})
+        try:
+            await both(self._listen(socket), self._tell(socket))
+        finally:
+            for task in self._requests:
+                task.cancel()
+
+    async def _tell(self, socket: Socket) -> None:
+        async for event in self._machines.read(self._name, self._after, follow=True):
+            await socket.send(entry(event))
+        await socket.close(MACHINE_DELETED, "the machine was deleted")
+
+    async def _listen(self, socket: Socket) -> None:
+        """Instructions are taken in the order they come; what asks and waits is done beside them."""
+        while True:
+            message = await socket.receive()
+            act = ACTS.get(message.get("type", ""))
+            if act is None:
+                raise ProtocolError(f"there is no request of this type; there are {', '.join(ACTS)}")
+            if message["type"] == "exec":
+                await self._reply(socket, message, act)
+                continue
+            await self._room.acquire()
+            task = asyncio.get_running_loop().create_task(self._reply(socket, message, act))
+            self._requests.add(task)
+            task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._requests.discard(task)
+        self._room.release()
+        if not task.cancelled():
+            task.exception()  # a client that went away; the listener hears of it too
+
+    async def _reply(self, socket: Socket, message: dict[str, Any], act: Act) -> None:
+        request_id = message.get("request_id")
+        try:
+            found = await act(self._machines, self._name, message)
+        except EverforgeError as e:
+            await socket.send({"type": "error", "request_id": request_id, "error": error_body(e, new_request_id())})
+        else:
+            await socket.send({"type": "reply", "request_id": request_id, **found})
+
+
+# --- requests ----------------------------------------------------------------------------------------------------------------------
+
+Act = Callable[[Machines, str, dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+async def _exec(machines: Machines, name: str, message: dict[str, Any]) -> dict[str, Any]:
+    text: api.InstructionText = read_as(api.InstructionText, message.get("instruction"))
+    interrupt = message.get("interrupt", False)
+    if not isinstance(interrupt, bool):
+        raise InvalidInput("interrupt is true or false")
+    number, interrupted = await machines.exec(name, text.code, **options(text), interrupt=interrupt, key=message.get("key"))
+    return {"instruction_seq": number, "interrupted": interrupted}
+
+
+async def _interrupt(machines: Machines, name: str, message: dict[str, Any]) -> dict[str, Any]:
+    return {"interrupted": await machines.interrupt(name, pending=message.get("pending") is True)}
+
+
+async def _ping(machines: Machines, name: str, message: dict[str, Any]) -> dict[str, Any]:
+    return {}
+
+
+ACTS: Mapping[str, Act] = {"exec": _exec, "interrupt": _interrupt, "ping": _ping}

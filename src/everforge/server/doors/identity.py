@@ -1,0 +1,129 @@
+"""Accounts, tokens, sign-up, usage."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from everforge.store.accounts import TokenRecord
+from everforge.wire import api
+from everforge.wire.errors import (
+    AccountNameAlreadyExists,
+    AccountNotFound,
+    EmailAlreadyExists,
+    InvitationInvalid,
+    MailFailed,
+    SignupClosed,
+    TokenNotFound,
+    TooMany,
+    WrongState,
+)
+from everforge.wire.ids import OWNER
+
+from ..calls import Call
+from ..routes import Routes
+from ..times import from_wire, to_wire, to_wire_or_none
+
+routes = Routes("identity")
+
+
+def sorted_scopes(scopes: frozenset[str]) -> list[api.Scope]:
+    return cast("list[api.Scope]", sorted(scopes))
+
+
+@routes.add("GET", "/v1/whoami", scope="read")
+async def whoami(call: Call) -> api.Whoami:
+    """Whose token this is."""
+    return api.Whoami(account=call.identity.account_name)
+
+
+@routes.add("GET", "/v1/account", scope="read")
+async def account(call: Call) -> api.Account:
+    """The account, and the token that is asking."""
+    found = await call.service.accounts.account(call.identity)
+    token = api.TokenInUse(id=call.identity.token_id, name=call.identity.token_name, scopes=sorted_scopes(call.identity.scopes))
+    return api.Account(account=found.name, email=found.email, owner=call.identity.is_owner, created_at=to_wire(found.created_at), token=token)
+
+
+# --- tokens ------------------------------------------------------------------------------------------------------------------------
+
+
+def _token_fields(token: TokenRecord) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "scopes": sorted_scopes(token.scopes),
+        "created_at": to_wire(token.created_at),
+        "last_used_at": to_wire_or_none(token.last_used_at),
+        "expires_at": to_wire_or_none(token.expires_at),
+    }
+
+
+@routes.add("GET", "/v1/tokens", scope="manage")
+async def list_tokens(call: Call) -> api.TokenList:
+    """The account's tokens, without their secrets."""
+    return api.TokenList(tokens=[api.Token(**_token_fields(token)) for token in await call.service.accounts.tokens(call.identity)])
+
+
+@routes.add("POST", "/v1/tokens", scope="manage", errors=(TooMany,), example={"name": "notebook", "scopes": ["read", "exec"]})
+async def new_token(call: Call, body: api.NewToken | None = None) -> api.TokenCreated:
+    """A new token, shown this once. It may do no more than the one that asks for it."""
+    wanted = body or api.NewToken()
+    expires_at = None if wanted.expires_at is None else from_wire("expires_at", wanted.expires_at)
+    made = await call.service.accounts.new_token(call.identity, name=wanted.name, scopes=wanted.scopes, expires_at=expires_at)
+    return api.TokenCreated(**_token_fields(made.record), token=made.token)
+
+
+@routes.add("DELETE", "/v1/tokens/{id}", scope="manage", errors=(TokenNotFound,))
+async def revoke_token(call: Call) -> api.Deleted:
+    """Revoke a token, at once."""
+    await call.service.accounts.revoke(call.identity, call.path("id"))
+    return api.Deleted(deleted=True)
+
+
+# --- accounts ----------------------------------------------------------------------------------------------------------------------
+
+
+@routes.add("GET", "/v1/accounts", scope="manage", owner_only=True)
+async def list_accounts(call: Call) -> api.AccountList:
+    """All accounts of the server."""
+    found = await call.service.accounts.accounts(call.identity)
+    shown = [api.Account(account=a.name, email=a.email, owner=a.id == OWNER, created_at=to_wire(a.created_at)) for a in found]
+    return api.AccountList(accounts=shown)
+
+
+@routes.add(
+    "POST", "/v1/accounts", scope="manage", owner_only=True, errors=(AccountNameAlreadyExists, EmailAlreadyExists), example={"account_name": "ada"}
+)
+async def new_account(call: Call, body: api.NewAccount) -> api.AccountCreated:
+    """A new account, with a token that is shown this once."""
+    made = await call.service.accounts.create_account(call.identity, body.account_name, body.email)
+    assert made.token is not None
+    return api.AccountCreated(account=made.account.name, token=made.token)
+
+
+@routes.add("DELETE", "/v1/accounts/{account}", scope="manage", owner_only=True, errors=(AccountNotFound, WrongState))
+async def delete_account(call: Call) -> api.Deleted:
+    """Delete an account that has no machines any more."""
+    await call.service.accounts.delete_account(call.identity, call.path("account"))
+    return api.Deleted(deleted=True)
+
+
+@routes.add("POST", "/v1/invitations", scope="manage", owner_only=True, example={"email": "ada@example.org"})
+async def invite(call: Call, body: api.NewInvitation | None = None) -> api.Invitation:
+    """An invitation to sign up."""
+    wanted = body or api.NewInvitation()
+    expires_at = None if wanted.expires_at is None else from_wire("expires_at", wanted.expires_at)
+    made = await call.service.accounts.invite(call.identity, email=wanted.email, expires_at=expires_at)
+    return api.Invitation(invitation=made.invitation, expires_at=to_wire(made.record.expires_at))
+
+
+@routes.add(
+    "POST", "/internal/signup", scope=None,
+    errors=(AccountNameAlreadyExists, EmailAlreadyExists, SignupClosed, InvitationInvalid, TooMany, MailFailed),
+    example={"email": "ada@example.org", "account_name": "ada"},
+)  # fmt: skip
+async def sign_up(call: Call, body: api.SignUp) -> api.SignedUp:
+    """Sign up, where the server's owner allows it. The token is mailed, or answered this once where there is no mail."""
+    client = call.request.client
+    done = await call.service.accounts.sign_up(body.email, body.account_name, body.invitation, address=client.host if client else "")
+    return api.SignedUp(account=done.account.name, token=done.token, mailed=done.mailed)

@@ -1,0 +1,197 @@
+"""Instructions: give one, wait for its result, stream its output, list them. ForeverVM's routes, and ours beside them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response, StreamingResponse
+
+from everforge.machines.service import Machines
+from everforge.wire import api
+from everforge.wire.errors import InstructionNotFound, InvalidInput, KeyReused, MachineBroken, MachineNotFound, QueueFull
+from everforge.wire.events import Accepted, Displayed, Ended, Event, Output, Position
+
+from ..answers import answer, to_json
+from ..calls import Call
+from ..routes import Routes
+from ..streams import Revoked, with_signs_of_life
+from ..times import to_wire
+from ..views import result
+from .wholelines import WholeLines
+
+routes = Routes("instructions")
+DISPLAYS_BYTES_MAX = 8 * 1024 * 1024  # told with one result; the tape has the rest
+
+
+@routes.add(
+    "POST", "/v1/machine/{name}/exec", scope="exec", keyed=True, errors=(MachineNotFound, MachineBroken, QueueFull, KeyReused),
+    example={"instruction": {"code": "x = 6 * 7\nx", "timeout_seconds": 15}},
+)  # fmt: skip
+async def give(call: Call, body: api.Exec) -> api.Accepted:
+    """Give a machine an instruction. Answers as soon as it is accepted; a sleeping machine is woken behind the answer."""
+    number, interrupted = await call.machines.exec(
+        call.name, body.instruction.code, **options(body.instruction), interrupt=bool(body.interrupt), key=call.key
+    )
+    return api.Accepted(instruction_seq=number, interrupted=interrupted, machine=call.name)
+
+
+def options(text: api.InstructionText) -> dict[str, Any]:
+    return {"timeout_seconds": text.timeout_seconds, "env": text.env, "functions": text.functions}
+
+
+@routes.add("GET", "/v1/machine/{name}/exec/{seq}/result", scope="read", errors=(MachineNotFound, InstructionNotFound), answer=api.InstructionResult)
+async def wait_for_result(call: Call) -> Response:
+    """Wait for an instruction's result. A long wait begins with spaces, which JSON allows before its first character."""
+    seq = number(call)
+    waiting = asyncio.ensure_future(find_result(call.machines, call.name, seq))
+    try:
+        await asyncio.wait([waiting], timeout=call.service.settings.early_seconds)
+    except asyncio.CancelledError:
+        waiting.cancel()
+        raise
+    if waiting.done():
+        return answer(instruction_result(seq, waiting.result()))
+    return StreamingResponse(_long_wait(call, seq, waiting), media_type="application/json")
+
+
+async def _long_wait(call: Call, seq: int, waiting: asyncio.Future[dict[str, Any]]) -> AsyncGenerator[bytes]:
+    async def once() -> AsyncGenerator[bytes]:
+        yield b" "
+        yield to_json(instruction_result(seq, await waiting))
+
+    try:
+        async for part in with_signs_of_life(call.service.streams.guarded(call.identity, once()), b" ", call.service.settings.quiet_seconds):
+            yield part
+    except Revoked:
+        return
+    finally:
+        waiting.cancel()
+
+
+def instruction_result(seq: int, found: dict[str, Any]) -> dict[str, Any]:
+    return {"instruction_id": seq, "instruction_seq": seq, "result": found}
+
+
+def number(call: Call) -> int:
+    text = call.path("seq")
+    if not text.isdecimal() or len(text) > 18:
+        raise InvalidInput("an instruction is named by its number, from 0")
+    return int(text)
+
+
+async def find_result(machines: Machines, name: str, seq: int) -> dict[str, Any]:
+    ended = await machines.result(name, seq)
+    return result(ended, [] if ended.displays == 0 else await displays(machines, name, seq))
+
+
+async def displays(machines: Machines, name: str, seq: int) -> Sequence[dict[str, Any]]:
+    found = [event.data for event in await machines.displayed(name, seq)]
+    while len(found) > 1 and sum(len(str(data)) for data in found) > DISPLAYS_BYTES_MAX:
+        found.pop(0)  # the last one counts most
+    return found
+
+
+@routes.add(
+    "GET", "/v1/machine/{name}/exec/{seq}/stream-result", scope="read", errors=(MachineNotFound, InstructionNotFound),
+    media=("application/x-ndjson",),
+)  # fmt: skip
+async def stream_result(call: Call) -> Response:
+    """Output of an instruction from its first line on, then its result, as lines of JSON; also after its end."""
+    seq = number(call)
+    accepted = await call.machines.instruction(call.name, seq)
+    lines = call.service.streams.guarded(call.identity, _lines(call.machines, call.name, seq, accepted.position))
+    return StreamingResponse(_until_revoked(with_signs_of_life(lines, b" ", call.service.settings.quiet_seconds)), media_type="application/x-ndjson")
+
+
+async def _until_revoked(parts: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    try:
+        async for part in parts:
+            yield part
+    except Revoked:
+        return
+
+
+async def _lines(machines: Machines, name: str, seq: int, accepted: Position) -> AsyncGenerator[bytes]:
+    yield b" "  # headers at once
+    told = Told(seq)
+    async for event in machines.read(name, accepted, follow=True):
+        if messages := told.of(event):
+            yield b"".join(to_json(message) + b"\n" for message in messages)
+        if told.over:
+            return
+
+
+class Told:
+    """What ForeverVM's clients hear of one instruction: its output in whole lines, then its result; nothing else."""
+
+    def __init__(self, seq: int) -> None:
+        self.seq = seq
+        self.over = False
+        self._lines = WholeLines()
+        self._displayed: list[dict[str, Any]] = []
+
+    def of(self, event: Event) -> list[dict[str, Any]]:
+        match event:
+            case Output(instruction=self.seq):
+                return [self._output(chunk) for chunk in self._lines.add(event)]
+            case Displayed(instruction=self.seq):
+                self._displayed = [event.data]  # the last one
+            case Ended(instruction=self.seq):
+                self.over = True
+                rest = [self._output(chunk) for chunk in self._lines.rest()]
+                return [*rest, {"type": "result", "instruction_id": self.seq, "instruction_seq": self.seq, "result": result(event, self._displayed)}]
+            case _:
+                pass
+        return []
+
+    def _output(self, chunk: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "output", "chunk": chunk, "instruction_id": self.seq}
+
+
+# --- ours --------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionsQuery(api.Query):
+    after: int = -1
+    limit: int = 100
+
+
+@routes.add("GET", "/v1/machine/{name}/exec", scope="read", errors=(MachineNotFound,))
+async def list_instructions(call: Call, query: InstructionsQuery) -> api.InstructionList:
+    """Instructions of a machine, oldest first."""
+    limit = max(1, min(query.limit, call.service.settings.list_max))
+    found = await call.machines.instructions(call.name, query.after, limit)
+    shown = [_instruction(accepted, ended) for accepted, ended in found]
+    return api.InstructionList(instructions=shown, next=shown[-1].instruction_seq if len(shown) == limit else None)
+
+
+@routes.add("GET", "/v1/machine/{name}/exec/{seq}", scope="read", errors=(MachineNotFound, InstructionNotFound))
+async def show_instruction(call: Call) -> api.Instruction:
+    """One instruction, and its result if it has ended. Does not wait."""
+    seq = number(call)
+    found = await call.machines.instructions(call.name, seq - 1, 1)
+    if not found or found[0][0].instruction != seq:
+        raise InstructionNotFound(f"machine {call.name} has no instruction {seq}")
+    return _instruction(*found[0])
+
+
+def _instruction(accepted: Accepted, ended: Ended | None) -> api.Instruction:
+    return api.Instruction(
+        instruction_seq=accepted.instruction,
+        code=accepted.code,
+        timeout_seconds=accepted.timeout_seconds,
+        state="queued" if ended is None else "ended",
+        accepted_at=to_wire(accepted.time),
+        position=accepted.position,
+        result=None if ended is None else api.Result(**result(ended)),
+    )
+
+
+@routes.add("POST", "/v1/machine/{name}/interrupt", scope="exec", errors=(MachineNotFound,), example={"pending": True})
+async def interrupt(call: Call, body: api.Interrupt | None = None) -> api.Interrupted:
+    """Interrupt what runs, and what waits too if asked."""
+    return api.Interrupted(interrupted=await call.machines.interrupt(call.name, pending=bool(body and body.pending)))

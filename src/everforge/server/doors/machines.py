@@ -1,0 +1,172 @@
+"""Machines: create, list, look at, change, fork, put to sleep, wake, delete. ForeverVM's routes, and ours beside them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from everforge.machines.requests import NewMachine
+from everforge.store.base import MachineQuery
+from everforge.wire import api
+from everforge.wire.errors import (
+    ImageNotFound,
+    InvalidInput,
+    KeyReused,
+    MachineBroken,
+    MachineFailed,
+    MachineNotFound,
+    NameTaken,
+    NoCapacity,
+    WrongState,
+)
+from everforge.wire.ids import MachineId
+
+from ..calls import Call
+from ..routes import Routes
+from ..times import from_wire
+from ..views import listed_machine, machine_fields
+
+routes = Routes("machines")
+RESIDENCES = {"ready": {"awake", "saving"}, "busy": {"awake", "saving"}}
+
+
+@routes.add(
+    "POST", "/v1/machine/new", scope="manage", keyed=True, errors=(NameTaken, ImageNotFound, KeyReused, NoCapacity),
+    example={"tags": {"project": "demo"}, "memory_mb": 1024},
+)  # fmt: skip
+async def create(call: Call, body: api.NewMachine | None = None) -> api.MachineCreated:
+    """Create a machine. Answers as soon as it is recorded; it is started behind the answer, and takes instructions at once."""
+    view = await call.machines.create(new_machine(body or api.NewMachine()))
+    return api.MachineCreated(machine_name=view.record.name)
+
+
+def new_machine(body: api.NewMachine) -> NewMachine:
+    return NewMachine(
+        name=body.name, image=body.image, memory_mb=body.memory_mb, cpus=body.cpus, disk_mb=body.disk_mb, processes=body.processes,
+        idle_seconds=body.idle_seconds, history=body.history or "idle", durability=body.durability or "idle", tags=body.tags, metadata=body.metadata,
+        env=body.env,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachinesQuery(api.Query):
+    tag: list[str] = field(default_factory=list[str])  # key=value, repeated
+    state: api.State | None = None
+    name_prefix: str = ""
+    limit: int | None = None
+    after: str | None = None
+
+
+@routes.add("GET", "/v1/machine/list", scope="read")
+async def list_machines(call: Call, query: MachinesQuery) -> api.MachineList:
+    """The account's machines, newest first."""
+    if wrong := next((tag for tag in query.tag if "=" not in tag), None):
+        raise InvalidInput(f"a tag is given as key=value, not as {wrong[:80]!r}")
+    tags = dict(tag.split("=", 1) for tag in query.tag)
+    return await _list(call, api.ListMachines(tags=tags, state=query.state, name_prefix=query.name_prefix, limit=query.limit, after=query.after))
+
+
+@routes.add("POST", "/v1/machine/list", scope="read", example={"tags": {"project": "demo"}})
+async def list_matching(call: Call, body: api.ListMachines | None = None) -> api.MachineList:
+    """The same, asked for in a body, as ForeverVM's clients do."""
+    return await _list(call, body or api.ListMachines())
+
+
+async def _list(call: Call, wanted: api.ListMachines) -> api.MachineList:
+    page = call.service.settings.list_machines_max
+    limit = page if wanted.limit is None else wanted.limit
+    if not 1 <= limit <= page:
+        raise InvalidInput(f"limit must be from 1 to {page} machines")
+    residences = frozenset(RESIDENCES.get(wanted.state, {wanted.state})) if wanted.state else frozenset[str]()
+    query = MachineQuery(
+        tags=wanted.tags or {}, name_prefix=wanted.name_prefix or "", residences=residences, before=_cursor(wanted.after), limit=limit
+    )
+    found = await call.machines.list(query)
+    last = found[-1].record if len(found) == limit else None
+    shown = [listed_machine(view) for view in found if wanted.state is None or view.state == wanted.state]
+    return api.MachineList(machines=shown, next=None if last is None else _next(last.created_at, last.id))
+
+
+def _next(created_at: float, id: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps([created_at, id]).encode()).decode().rstrip("=")
+
+
+def _cursor(text: str | None) -> tuple[float, MachineId] | None:
+    if text is None:
+        return None
+    try:
+        created_at, id = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        return float(created_at), MachineId(str(id))
+    except (ValueError, TypeError, binascii.Error):
+        raise InvalidInput("after is not a cursor that a list of machines has given as `next`") from None
+
+
+@routes.add("GET", "/v1/machine/{name}", scope="read", errors=(MachineNotFound,))
+async def show(call: Call) -> api.Machine:
+    """One machine: its state, limits and size."""
+    return await _machine(call)
+
+
+async def _machine(call: Call) -> api.Machine:
+    view = await call.machines.get(call.name)
+    facts = await call.machines.facts(call.name)
+    return api.Machine(
+        **machine_fields(view), position=facts.position, memory_bytes=facts.memory_bytes, disk_bytes=facts.disk_bytes, forked_from=facts.source
+    )
+
+
+@routes.add("PATCH", "/v1/machine/{name}", scope="manage", errors=(MachineNotFound,), example={"tags": {"project": "demo"}, "idle_seconds": 60})
+async def change(call: Call, body: api.MachineChange) -> api.Machine:
+    """Change a machine's tags, metadata or settings; what is not named stays."""
+    fields: dict[str, Any] = {
+        name: value
+        for name in ("tags", "metadata", "idle_seconds", "history", "durability")
+        if (value := getattr(body, name)) is not None
+    }  # fmt: skip
+    if body.expires_at is not None:
+        fields["expires_at"] = None if body.expires_at == "never" else from_wire("expires_at", body.expires_at)
+    await call.machines.update(call.name, **fields)
+    return await _machine(call)
+
+
+@routes.add("DELETE", "/v1/machine/{name}", scope="manage", errors=(MachineNotFound,))
+async def delete(call: Call) -> api.Deleted:
+    """Delete a machine at once, whatever it is doing."""
+    await call.machines.delete(call.name)
+    return api.Deleted(deleted=True)
+
+
+@routes.add(
+    "POST", "/v1/machine/{name}/fork", scope="manage", keyed=True, errors=(MachineNotFound, MachineBroken, NameTaken, KeyReused, MachineFailed),
+    example={"count": 1},
+)  # fmt: skip
+async def fork(call: Call, body: api.Fork | None = None) -> api.Forked:
+    """New machines that go on from where this one is, memory and files."""
+    wanted = body or api.Fork()
+    views = await call.machines.fork(call.name, count=1 if wanted.count is None else wanted.count, names=wanted.names)
+    names: Sequence[str] = [view.record.name for view in views]
+    return api.Forked(machine_name=names[0], machine_names=list(names))
+
+
+@routes.add("POST", "/v1/machine/{name}/hibernate", scope="manage", errors=(MachineNotFound, MachineFailed, WrongState, MachineBroken))
+async def hibernate(call: Call) -> api.Machine:
+    """Put a machine to sleep after what it has to do; answers when it is asleep."""
+    await call.machines.hibernate(call.name)
+    return await _machine(call)
+
+
+@routes.add("POST", "/v1/machine/{name}/wake", scope="exec", errors=(MachineNotFound, MachineFailed, MachineBroken, NoCapacity))
+async def wake(call: Call) -> api.Machine:
+    """Wake a machine; answers when it is awake."""
+    await call.machines.wake(call.name)
+    return await _machine(call)
+
+
+@routes.add("POST", "/v1/machine/{name}/reset", scope="manage", errors=(MachineNotFound, MachineFailed))
+async def reset(call: Call) -> api.WasReset:
+    """Begin again from the machine's image. Undone by rolling back to `undo`."""
+    return api.WasReset(undo=await call.machines.reset(call.name))

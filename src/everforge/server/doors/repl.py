@@ -1,0 +1,88 @@
+"""ForeverVM's WebSocket: `exec` in, `exec_received`, `output` and `result` out, of the instructions that came in on this socket and of no others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.websockets import WebSocket
+
+from everforge.accounts.identity import Identity
+from everforge.machines.service import Machines
+from everforge.wire import api
+from everforge.wire.errors import EverforgeError, Forbidden, ProtocolError
+from everforge.wire.events import Position
+
+from ..service import Service
+from ..sockets import Socket, both, read_as
+from .instructions import Told, options
+
+PATH = "/v1/machine/{name}/repl"
+REFUSED = -1  # the number of an instruction that was not taken
+
+
+async def open_repl(service: Service, identity: Identity, websocket: WebSocket) -> Callable[[Socket], Awaitable[None]]:
+    machines = service.machines.of(identity.account)
+    name = await named_or_new(machines, identity, websocket.path_params["name"])
+    repl = Repl(machines, name, await machines.end_position(name))
+    return repl.talk
+
+
+async def named_or_new(machines: Machines, identity: Identity, name: str) -> str:
+    if name != "new":
+        return (await machines.get(name)).record.name
+    if "manage" not in identity.scopes:
+        raise Forbidden("this token may not create machines: it lacks the scope manage")
+    return (await machines.create()).record.name
+
+
+class Repl:
+    def __init__(self, machines: Machines, name: str, since: Position) -> None:
+        self._machines = machines
+        self._name = name
+        self._since = since
+        self._mine: dict[int, Told] = {}
+        self._telling = asyncio.Lock()  # an instruction is announced before anything of it is told
+
+    async def talk(self, socket: Socket) -> None:
+        await socket.send({"type": "connected", "machine_name": self._name})
+        await both(self._listen(socket), self._tell(socket))
+
+    async def _listen(self, socket: Socket) -> None:
+        while True:
+            message = await socket.receive()
+            if message.get("type") != "exec":
+                raise ProtocolError('the only message understood here is "exec"')
+            await self._exec(socket, message)
+
+    async def _exec(self, socket: Socket, message: dict[str, Any]) -> None:
+        """Whatever goes wrong is told as a result: an error message makes these clients hang."""
+        request_id = message.get("request_id")
+        async with self._telling:
+            try:
+                text: api.InstructionText = read_as(api.InstructionText, message.get("instruction"))
+                number, _ = await self._machines.exec(self._name, text.code, **options(text))
+            except EverforgeError as e:
+                await socket.send({"type": "exec_received", "seq": REFUSED, "request_id": request_id})
+                result = {"error": f"{e.code}: {e.message}", "runtime_ms": 0}
+                await socket.send({"type": "result", "instruction_id": REFUSED, "instruction_seq": REFUSED, "result": result})
+            else:
+                self._mine[number] = Told(number)
+                await socket.send({"type": "exec_received", "seq": number, "request_id": request_id})
+
+    async def _tell(self, socket: Socket) -> None:
+        async for event in self._machines.read(self._name, self._since, follow=True):
+            told = await self._told(getattr(event, "instruction", None))
+            if told is None:
+                continue
+            for message in told.of(event):
+                await socket.send(message)
+            if told.over:
+                del self._mine[told.seq]
+
+    async def _told(self, number: int | None) -> Told | None:
+        if self._telling.locked():  # it may just be becoming one of ours
+            async with self._telling:
+                pass
+        return None if number is None else self._mine.get(number)

@@ -1,0 +1,46 @@
+"""Snapshots: points that a machine can go back to."""
+
+from __future__ import annotations
+
+from everforge.wire import api
+from everforge.wire.errors import MachineBroken, MachineFailed, MachineNotFound, PointNotKept, SnapshotNotFound
+
+from .. import views
+from ..calls import Call
+from ..routes import Routes
+
+routes = Routes("snapshots")
+
+
+@routes.add("GET", "/v1/machine/{name}/snapshots", scope="read", errors=(MachineNotFound,))
+async def list_snapshots(call: Call) -> api.SnapshotList:
+    """What the machine can be rolled back to, oldest first."""
+    return api.SnapshotList(snapshots=[views.snapshot(point) for point in await call.machines.points(call.name)])
+
+
+@routes.add(
+    "POST", "/v1/machine/{name}/snapshots", scope="manage", errors=(MachineNotFound, MachineBroken, MachineFailed), example={"name": "before"}
+)
+async def take(call: Call, body: api.NewSnapshot | None = None) -> api.Snapshot:
+    """Take a snapshot. A named one is kept until it is deleted."""
+    return views.snapshot(await call.machines.snapshot(call.name, body.name if body else None))
+
+
+@routes.add("DELETE", "/v1/machine/{name}/snapshots/{snapshot}", scope="manage", errors=(MachineNotFound, SnapshotNotFound))
+async def forget(call: Call) -> api.Deleted:
+    """Let a snapshot go, by id or name."""
+    await call.machines.forget(call.name, call.path("snapshot"))
+    return api.Deleted(deleted=True)
+
+
+@routes.add(
+    "POST", "/v1/machine/{name}/rollback", scope="manage", errors=(MachineNotFound, SnapshotNotFound, PointNotKept, MachineFailed),
+    example={"to": "before"},
+)  # fmt: skip
+async def roll_back(call: Call, body: api.Rollback | None = None) -> api.RolledBack:
+    """Back to a snapshot (id or name), to the state after an instruction (its number), or to the newest snapshot."""
+    to = body.to if body else None
+    done = await call.machines.rollback(
+        call.name, snapshot=to if isinstance(to, str) else None, instruction=to if isinstance(to, int) else None
+    )  # fmt: skip
+    return api.RolledBack(snapshot=views.snapshot(done.point), undo=done.undo)

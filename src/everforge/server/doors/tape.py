@@ -1,0 +1,102 @@
+"""The tape by cursor: as JSON, as lines of JSON, as server-sent events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response, StreamingResponse
+
+from everforge.wire import api
+from everforge.wire.errors import InvalidInput, MachineNotFound
+from everforge.wire.events import START
+
+from ..answers import answer, to_json
+from ..calls import Call
+from ..routes import Routes
+from ..streams import Revoked, with_signs_of_life
+from ..views import entry
+
+routes = Routes("tape")
+LINES, EVENTS = "application/x-ndjson", "text/event-stream"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TapeQuery(api.Query):
+    after: int | None = None
+    limit: int | None = None
+    follow: bool = False
+
+
+@routes.add("GET", "/v1/machine/{name}/tape", scope="read", errors=(MachineNotFound,), answer=api.Tape, media=("application/json", LINES, EVENTS))
+async def read_tape(call: Call, query: TapeQuery) -> Response:
+    """Everything that happened to a machine after a position. The Accept header chooses the form; the two streams may follow it live."""
+    accept = call.request.headers.get("accept", "")
+    after = _after(call, query)
+    await call.machines.get(call.name)  # refused before the first byte
+    if EVENTS in accept:
+        return _stream(call, _events(call, query, after), EVENTS, b": \n\n")
+    if LINES in accept:
+        return _stream(call, _lines(call, query, after), LINES, b" ")
+    if query.follow:
+        raise InvalidInput(f"to follow a tape, ask for a stream: Accept: {LINES} or {EVENTS}")
+    return answer(await _page(call, query, after))
+
+
+def _after(call: Call, query: TapeQuery) -> int:
+    last = call.request.headers.get("last-event-id", "")
+    if last.isdecimal() and len(last) <= 18:
+        return int(last)
+    return START if query.after is None else query.after
+
+
+def _stream(call: Call, parts: AsyncGenerator[bytes], media: str, sign: bytes) -> Response:
+    guarded = with_signs_of_life(call.service.streams.guarded(call.identity, parts), sign, call.service.settings.quiet_seconds)
+
+    async def until_revoked() -> AsyncGenerator[bytes]:
+        yield sign  # headers at once
+        try:
+            async for part in guarded:
+                yield part
+        except Revoked:
+            return
+
+    return StreamingResponse(until_revoked(), media_type=media, headers={"Cache-Control": "no-store"})
+
+
+async def _entries(call: Call, query: TapeQuery, after: int) -> AsyncGenerator[dict[str, Any]]:
+    left = query.limit
+    if left is not None and left < 1:
+        raise InvalidInput("limit must be above 0")
+    async for event in call.machines.read(call.name, after, follow=query.follow):
+        yield entry(event)
+        if left is not None and (left := left - 1) == 0:
+            return
+
+
+async def _lines(call: Call, query: TapeQuery, after: int) -> AsyncGenerator[bytes]:
+    async for found in _entries(call, query, after):
+        yield to_json(found) + b"\n"
+
+
+async def _events(call: Call, query: TapeQuery, after: int) -> AsyncGenerator[bytes]:
+    async for found in _entries(call, query, after):
+        yield b"id: %d\nevent: %s\ndata: %s\n\n" % (found["cursor"], found["type"].encode(), to_json(found))
+
+
+async def _page(call: Call, query: TapeQuery, after: int) -> dict[str, Any]:
+    settings = call.service.settings
+    most = settings.tape_entries_max if query.limit is None else query.limit
+    if not 1 <= most <= settings.tape_entries_max:
+        raise InvalidInput(f"limit must be from 1 to {settings.tape_entries_max} entries")
+    found: list[dict[str, Any]] = []
+    position, size, more = after, 0, False
+    async for event in call.machines.read(call.name, after):
+        if len(found) == most or size > settings.tape_bytes_max:
+            more = True
+            break
+        found.append(entry(event))
+        position = found[-1]["cursor"]
+        size += len(to_json(found[-1]))
+    return {"entries": found, "position": position, "more": more}

@@ -1,0 +1,74 @@
+"""Routes as data: from a handler's signature come the decoding of its request, its documentation and the tests that try every route on everybody."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, get_type_hints
+
+from everforge.wire.api import Scope
+from everforge.wire.errors import EverforgeError
+
+Handler = Callable[..., Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    method: str
+    path: str
+    handler: Handler
+    scope: Scope | None  # None: everybody may, without a token
+    errors: tuple[type[EverforgeError], ...] = ()  # beyond those that any request may meet
+    body: type | None = None
+    body_required: bool = False
+    query: type | None = None
+    answer: type | None = None
+    media: tuple[str, ...] = ("application/json",)  # of the answer
+    upload: bool = False  # its body is read by the handler, as it comes
+    keyed: bool = False  # an Idempotency-Key makes it safe to repeat
+    owner_only: bool = False
+    example: Any = None  # of the body
+
+    @property
+    def summary(self) -> str:
+        return (inspect.getdoc(self.handler) or "").partition("\n")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Of one dialect or noun; collected by the application."""
+
+    tag: str
+    routes: list[Route] = field(default_factory=list[Route])
+
+    def add(self, method: str, path: str, *, scope: Scope | None, **more: Any) -> Callable[[Handler], Handler]:
+        """`body` and `query` of the handler's parameters, and its answer, are the types that they are annotated with."""
+
+        def register(handler: Handler) -> Handler:
+            hints = get_type_hints(handler)
+            parameters = inspect.signature(handler).parameters
+            answer = hints.get("return")
+            self.routes.append(
+                Route(
+                    method=method,
+                    path=path,
+                    handler=handler,
+                    scope=scope,
+                    body=_plain(hints.get("body")),
+                    body_required="body" in parameters and parameters["body"].default is inspect.Parameter.empty,
+                    query=hints.get("query"),
+                    answer=answer if isinstance(answer, type) and answer.__module__.endswith("wire.api") else more.pop("answer", None),
+                    **more,
+                )
+            )
+            return handler
+
+        return register
+
+
+def _plain(hint: Any) -> type | None:
+    """Without the `| None` of a body that may be left out."""
+    if hint is None or isinstance(hint, type):
+        return hint
+    return next(arg for arg in hint.__args__ if arg is not type(None))

@@ -1,0 +1,21 @@
+"""What every handler may use: the machines, the accounts, the settings. Nothing here is changed by a request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from everforge.accounts.service import Accounts
+from everforge.machines.service import Machines
+
+from .metrics import Metrics
+from .settings import ServerSettings
+from .streams import Streams
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    machines: Machines  # the owner's door; `of` gives the others
+    accounts: Accounts
+    settings: ServerSettings
+    metrics: Metrics
+    streams: Streams

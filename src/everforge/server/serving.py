@@ -1,0 +1,146 @@
+"""A server from its first to its last moment: machines, accounts, and the door that clients come through."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import uvicorn
+
+from everforge.accounts.mail import mailer_of
+from everforge.accounts.service import Accounts
+from everforge.machines.service import Machines
+from everforge.progress import Progress
+from everforge.wire.errors import InvalidInput
+
+from .app import application
+from .bootstrap import close_machines, open_machines
+from .configuration import Configuration
+from .connections import limited
+from .metrics import Metrics
+from .service import Service
+from .settings import ServerSettings
+from .streams import Streams
+
+log = logging.getLogger(__name__)
+BACKLOG = 2048
+ADDRESS_FILE = "server.json"  # where the command line on this computer finds the server
+
+
+class Door(uvicorn.Server):
+    """uvicorn, but signals are ours: machines are still to be put to sleep when it has closed."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+def door(service: Service) -> Door:
+    settings = service.settings
+    config = uvicorn.Config(
+        application(service),
+        http=limited(settings),
+        ws="websockets-sansio",
+        ws_max_size=settings.frame_bytes_max,
+        ws_ping_interval=None,  # ForeverVM's Rust client takes a ping for a message
+        ws_ping_timeout=None,
+        ws_per_message_deflate=False,  # costs more time than a local network, and a little can become a lot
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=int(settings.keep_alive_seconds),
+        timeout_graceful_shutdown=int(settings.stop_seconds),
+    )
+    return Door(config)
+
+
+def service_of(machines: Machines, accounts: Accounts, settings: ServerSettings) -> Service:
+    return Service(machines, accounts, settings, Metrics(), Streams(accounts, settings.streams_per_account_max))
+
+
+def listen(settings: ServerSettings) -> socket.socket:
+    """Bound before anything else is done: that the port is taken is known at once."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except (OSError, OverflowError) as e:
+        listener.close()
+        reason = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
+        raise InvalidInput(f"the server cannot listen at {settings.host} port {settings.port}: {reason}; choose another with --port") from None
+    listener.listen(BACKLOG)
+    return listener
+
+
+def url_of(settings: ServerSettings, listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    return settings.public_url.rstrip("/") or f"http://{host}:{port}"
+
+
+@asynccontextmanager
+async def served(service: Service, listener: socket.socket) -> AsyncGenerator[asyncio.Task[None]]:
+    """Answers from the beginning of the block to its end; what is yielded ends when it no longer does."""
+    server = door(service)
+    task = asyncio.ensure_future(server.serve([listener]))
+    try:
+        while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn has no event for it
+            await asyncio.sleep(0.005)
+        yield task
+    finally:
+        server.should_exit = True
+        await asyncio.wait([task])
+        listener.close()
+
+
+async def serve(configuration: Configuration, data: Path, progress: Progress, ready: Callable[[str, Accounts], None]) -> None:
+    """Until SIGTERM or Ctrl-C; then every machine is put to sleep, or left to the next server as the settings say."""
+    stop = _stop_on_signals()
+    listener = listen(configuration.server)
+    async with contextlib.AsyncExitStack() as undo:
+        undo.callback(listener.close)
+        machines, folder = await open_machines(data, configuration.machines, progress=progress)
+        undo.push_async_callback(close_machines, machines, folder)
+        accounts = Accounts(machines.forge.store.accounts, folder.path, configuration.accounts, mailer_of(configuration.accounts))
+        await accounts.start()
+        undo.push_async_callback(accounts.close)
+        service = service_of(machines, accounts, configuration.server)
+        url = url_of(configuration.server, listener)
+        address = folder.path / ADDRESS_FILE
+        async with served(service, listener) as serving:
+            undo.callback(address.unlink, missing_ok=True)
+            await asyncio.to_thread(_tell_address, address, url)
+            ready(url, accounts)
+            await asyncio.wait([serving, asyncio.ensure_future(stop.wait())], return_when=asyncio.FIRST_COMPLETED)
+            progress.step("stopping: machines go to sleep")
+
+
+def _tell_address(path: Path, url: str) -> None:
+    new = path.with_name(path.name + ".new")
+    new.unlink(missing_ok=True)
+    new.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="ascii")
+    new.replace(path)
+
+
+def _stop_on_signals() -> asyncio.Event:
+    """The first one stops in order; a second Ctrl-C ends the process where it is, which costs nothing that a crash would not."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def asked(number: signal.Signals) -> None:
+        stop.set()
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, asked, number)
+    return stop

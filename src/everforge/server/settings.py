@@ -1,0 +1,58 @@
+"""Every number and choice of the HTTP server, with its unit and its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from everforge.wire.errors import InvalidInput
+
+MB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    host: str = "127.0.0.1"
+    port: int = 8787
+    public_url: str = ""  # where clients reach it, if not at host and port; for links and mails
+
+    # --- limits of what comes in
+    header_bytes_max: int = 65_536  # request line and headers together
+    header_seconds: float = 20.0  # for all of them to arrive: a client that drips is shown the door
+    keep_alive_seconds: float = 75.0  # between two requests of one connection
+    body_seconds: float = 30.0  # for a JSON body to arrive
+    upload_idle_seconds: float = 60.0  # between two pieces of a file that is being uploaded
+    body_bytes_max: int = 8 * MB  # a JSON body; code of 1 MB can be six times that once it is escaped
+    upload_bytes_max: int = 10 * 1024 * MB  # one file or archive; a machine's disk is its real limit
+    connections_max: int = 5_000  # HTTP and WebSocket together
+    streams_per_account_max: int = 2_000  # WebSockets and followed tapes
+    frame_bytes_max: int = 16 * MB  # of a WebSocket; ForeverVM's clients take no more either way
+
+    # --- patience of what goes out
+    quiet_seconds: float = 10.0  # of silence on a long answer, then a space: some clients give up on a connection that says nothing
+    early_seconds: float = 1.0  # a result that takes longer gets its headers first
+    write_seconds: float = 120.0  # for a client to take a frame; one that does not is cut off, and may come back to where it was
+    revoked_seconds: float = 1.0  # by then the streams of a revoked token are closed
+    stop_seconds: float = 5.0  # for answers under way when the server stops
+
+    # --- pages
+    list_machines_max: int = 1000
+    list_max: int = 500
+    tape_entries_max: int = 1000
+    tape_bytes_max: int = 8 * MB  # of one JSON answer
+
+
+def check(settings: ServerSettings) -> None:
+    """Raises InvalidInput."""
+    s = settings
+    for holds, rule in (
+        (0 <= s.port <= 65_535, "port is from 0 to 65535"),
+        (
+            min(s.header_seconds, s.body_seconds, s.upload_idle_seconds, s.keep_alive_seconds, s.quiet_seconds, s.write_seconds) > 0,
+            "patience is above 0",
+        ),
+        (min(s.header_bytes_max, s.body_bytes_max, s.upload_bytes_max, s.frame_bytes_max, s.connections_max) > 0, "limits are above 0"),
+        (s.frame_bytes_max <= 16 * MB, "frame_bytes_max is at most 16 MB, which is what clients take"),
+        (not s.public_url or s.public_url.startswith(("http://", "https://")), "public_url begins with http:// or https://"),
+    ):
+        if not holds:
+            raise InvalidInput(f"the settings of the server do not fit together: {rule}")

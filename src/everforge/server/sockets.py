@@ -1,0 +1,155 @@
+"""WebSockets, as all our doors use them: refused in the handshake, text only, with a deadline for every frame that goes out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from everforge import __version__
+from everforge.wire import api
+from everforge.wire.errors import EverforgeError, InvalidInput, ProtocolError
+
+from .answers import refusal, to_json
+from .calls import identify, new_request_id
+from .service import Service
+
+log = logging.getLogger(__name__)
+BROKEN_PROTOCOL, STOPPING, FAILED, TOKEN_REVOKED, MACHINE_DELETED, TOO_SLOW = 1008, 1012, 1011, 4001, 4404, 4408
+
+
+class Gone(Exception):
+    """The client went away, or does not take what it is sent."""
+
+
+class Socket:
+    """One accepted connection."""
+
+    def __init__(self, socket: WebSocket, write_seconds: float) -> None:
+        self._socket = socket
+        self._write_seconds = write_seconds
+        self._sending = asyncio.Lock()
+
+    async def send(self, message: Any) -> None:
+        await self.send_text(to_json(message).decode("ascii"))
+
+    async def send_text(self, text: str) -> None:
+        async with self._sending:
+            try:
+                async with asyncio.timeout(self._write_seconds):
+                    await self._socket.send({"type": "websocket.send", "text": text})
+            except TimeoutError:
+                raise Gone("does not read") from None
+            except (WebSocketDisconnect, RuntimeError, OSError):
+                raise Gone from None
+
+    async def receive(self) -> dict[str, Any]:
+        """The next message, an object. Raises ProtocolError, Gone."""
+        message = await self._socket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise Gone
+        text = message.get("text")
+        if text is None:
+            raise ProtocolError("only text frames are understood here")
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            raise ProtocolError("a frame is not JSON") from None
+        if not isinstance(found, dict):
+            raise ProtocolError("a frame is a JSON object")
+        return cast(dict[str, Any], found)
+
+    async def close(self, code: int, reason: str = "") -> None:
+        try:
+            async with asyncio.timeout(self._write_seconds):
+                await self._socket.close(code, reason[:100])
+        except (TimeoutError, RuntimeError, OSError, WebSocketDisconnect):
+            return
+
+
+Opened = Callable[[], Awaitable[None]]
+
+
+class SocketEndpoint:
+    """An ASGI application for one path: `open` is given the connection before it is accepted, may refuse it, and returns what to do with it then."""
+
+    def __init__(self, service: Service, scope: api.Scope, open: Callable[..., Awaitable[Callable[[Socket], Awaitable[None]]]]) -> None:
+        self._service = service
+        self._scope: api.Scope = scope
+        self._open = open
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        websocket = WebSocket(scope, receive, send)
+        request_id = new_request_id()
+        await websocket.receive()  # websocket.connect
+        try:
+            identity = await identify(self._service, websocket, self._scope)
+            talk = await self._open(self._service, identity, websocket)
+        except EverforgeError as e:
+            await websocket.send_denial_response(refusal(e, request_id))
+            return
+        except Exception:
+            log.exception("WebSocket %s (%s) failed before it was opened", request_id, scope["path"])
+            await websocket.send_denial_response(refusal(EverforgeError(f"a mistake of the server's, request {request_id}"), request_id))
+            return
+        await websocket.send({"type": "websocket.accept", "headers": [(b"x-everforge-version", __version__.encode())]})
+        socket = Socket(websocket, self._service.settings.write_seconds)
+        await self._talk(socket, talk, identity, request_id)
+
+    async def _talk(self, socket: Socket, talk: Callable[[Socket], Awaitable[None]], identity: Any, request_id: str) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        revoked = False
+
+        def cut() -> None:
+            nonlocal revoked
+            revoked = True
+            task.cancel()
+
+        try:
+            async with self._service.streams.while_valid(identity, cut):
+                await talk(socket)
+        except asyncio.CancelledError:
+            if not revoked:
+                raise
+            task.uncancel()
+            await socket.close(TOKEN_REVOKED, "the token was revoked")
+        except Gone as e:
+            if e.args:
+                await socket.close(TOO_SLOW, "the client does not read")
+        except ProtocolError as e:
+            await socket.close(BROKEN_PROTOCOL, e.message)
+        except EverforgeError as e:
+            await socket.close(FAILED, e.message)
+        except Exception:
+            log.exception("WebSocket %s failed", request_id)
+            await socket.close(FAILED, f"a mistake of the server's, request {request_id}")
+
+
+async def both(first: Awaitable[None], second: Awaitable[None]) -> None:
+    """Until one of them ends; the other is then cancelled. The first error of either is raised."""
+    tasks = [asyncio.ensure_future(first), asyncio.ensure_future(second)]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+    for end in ends:
+        if isinstance(end, Exception):
+            raise end
+
+
+def read_as(cls: type, value: Any) -> Any:
+    """Part of a message as one of the wire's types. Raises InvalidInput."""
+    from .bodies import decode
+
+    try:
+        return decode(cls, json.dumps(value).encode())
+    except ValueError:
+        raise InvalidInput("the message cannot be read") from None
