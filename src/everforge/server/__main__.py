@@ -63,7 +63,8 @@ def _serve(configuration: Configuration, data: Path) -> int:
     from .serving import serve
 
     logging.basicConfig(level=logging.INFO, format="everforge: %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    for noisy in ("uvicorn", "alembic"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
 
     def ready(url: str, accounts: Accounts) -> None:
         print(f"ready {url}", flush=True)
