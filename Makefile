@@ -10,10 +10,8 @@ help: ## this list
 setup: ## everything that run and test need: Python packages, runsc, images and their template; safe to repeat
 	@tools/setup
 
-run: setup ## what this computer can do, then a first machine
-	@.venv/bin/everforge doctor
-	@echo; echo "examples/first_machine.py:"; $(PYTHON) examples/first_machine.py
-	@echo; echo "Where to look next: README.md, examples/ and docs/."
+run: setup ## the server, until Ctrl-C; prints its address and what to try first. Options: make run ARGS="--port 9000"
+	@$(PYTHON) -m everforge.server serve --welcome $(ARGS)
 
 test: setup check ## every test that a change must pass, on the real engine
 	@$(PYTHON) -m pytest

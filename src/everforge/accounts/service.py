@@ -20,6 +20,7 @@ from . import credentials, requests
 from .credentials import Credentials
 from .identity import SCOPES, Identity
 from .known import KnownTokens
+from .links import Link, Links
 from .mail import Mailer
 from .revocations import Revocations
 from .settings import AccountSettings, check
@@ -65,6 +66,7 @@ class Accounts:
         self._clock = clock
         self._known = KnownTokens(self.settings.cached_tokens_max)
         self._revocations = Revocations(clock)
+        self._links = Links(clock)
         self._upkeep: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -170,6 +172,15 @@ class Accounts:
     def _forget(self, ids: Sequence[TokenId]) -> None:
         self._known.drop(ids)
         self._revocations.tell(ids)
+
+    def new_link(self, identity: Identity | None = None) -> Link:
+        """A one-time log-in link; the owner's, if nobody in particular asks. Raises TooMany."""
+        return self._links.new(identity or Identity(OWNER, "owner", TokenId(""), None, SCOPES))
+
+    async def redeem(self, code: str) -> NewToken:
+        """A token for whoever opens a link, once. Raises LinkInvalid, TooMany."""
+        identity = self._links.redeem(code)
+        return await to_its_end(self._add_token(identity, "log-in link", identity.scopes, identity.expires_at))
 
     # --- accounts --------------------------------------------------------------------------------------------------------------------
 

@@ -12,10 +12,26 @@ from typing import Any
 from everforge.folders import data_folder
 from everforge.wire.errors import EverforgeError
 
-from . import loop
+from . import address, loop
 from .configuration import Configuration, load
 
 EXIT_REFUSED = 3
+WELCOME = """
+Log in from another computer, once and within 15 minutes: {url}/login/{code}
+
+On this computer no log-in is needed. In a second terminal, for a first machine:
+
+    .venv/bin/everforge repl
+
+or from Python (.venv/bin/python):
+
+    from everforge import Everforge
+    machine = Everforge().create()
+    machine.run("x = 41")
+    print(machine.run("x + 1").value)   # 42, today or next year
+
+Ctrl-C stops the server; machines go to sleep, and are there again at the next start.
+"""
 
 
 class Lines:
@@ -38,9 +54,10 @@ def main(argv: list[str] | None = None) -> int:
         configuration = load(flags, data, options.config)
         if options.command == "settings":
             return _show(configuration, as_json=options.json)
-        return _serve(configuration, data)
+        return _serve(configuration, data, welcome=options.welcome)
     except EverforgeError as e:
-        print(f"everforge: {e.message}", file=sys.stderr)
+        running = address.find(data)
+        print(f"everforge: {f'a server of {data} is running already, at {running}' if running else e.message}", file=sys.stderr)
         return EXIT_REFUSED
     except KeyboardInterrupt:
         return 130
@@ -54,10 +71,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--config", type=Path)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--welcome", action="store_true")
     return parser
 
 
-def _serve(configuration: Configuration, data: Path) -> int:
+def _serve(configuration: Configuration, data: Path, *, welcome: bool) -> int:
     from everforge.accounts.service import Accounts
 
     from .serving import serve
@@ -68,6 +86,8 @@ def _serve(configuration: Configuration, data: Path) -> int:
 
     def ready(url: str, accounts: Accounts) -> None:
         print(f"ready {url}", flush=True)
+        if sys.stdout.isatty() or welcome:
+            print(WELCOME.format(url=url, code=accounts.new_link().code), flush=True)
 
     loop.run(serve(configuration, data, Lines(), ready))
     return 0

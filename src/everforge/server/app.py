@@ -14,13 +14,13 @@ from everforge.wire.errors import RouteNotFound
 from .answers import refusal, to_json
 from .calls import new_request_id
 from .dispatch import Endpoint
-from .doors import connect, health, identity, instructions, machines, repl, snapshots, tape
+from .doors import connect, health, identity, instructions, machines, pages, repl, snapshots, tape
 from .openapi import document
 from .routes import Route, Routes
 from .service import Service
 from .sockets import SocketEndpoint
 
-DOORS: Sequence[Routes] = (instructions.routes, machines.routes, tape.routes, snapshots.routes, identity.routes, health.routes)
+DOORS: Sequence[Routes] = (instructions.routes, machines.routes, tape.routes, snapshots.routes, identity.routes, health.routes, pages.routes)
 
 
 def application(service: Service) -> ASGIApp:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from starlette.requests import HTTPConnection
+
 from everforge.accounts.service import Accounts
 from everforge.machines.service import Machines
 
@@ -19,3 +21,7 @@ class Service:
     settings: ServerSettings
     metrics: Metrics
     streams: Streams
+
+    def url(self, connection: HTTPConnection) -> str:
+        """Where the client reached us, or where the settings say."""
+        return self.settings.public_url.rstrip("/") or str(connection.base_url).rstrip("/")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
-import os
 import signal
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -21,6 +19,7 @@ from everforge.machines.service import Machines
 from everforge.progress import Progress
 from everforge.wire.errors import InvalidInput
 
+from . import address
 from .app import application
 from .bootstrap import close_machines, open_machines
 from .configuration import Configuration
@@ -32,7 +31,6 @@ from .streams import Streams
 
 log = logging.getLogger(__name__)
 BACKLOG = 2048
-ADDRESS_FILE = "server.json"  # where the command line on this computer finds the server
 
 
 class Door(uvicorn.Server):
@@ -116,20 +114,12 @@ async def serve(configuration: Configuration, data: Path, progress: Progress, re
         undo.push_async_callback(accounts.close)
         service = service_of(machines, accounts, configuration.server)
         url = url_of(configuration.server, listener)
-        address = folder.path / ADDRESS_FILE
         async with served(service, listener) as serving:
-            undo.callback(address.unlink, missing_ok=True)
-            await asyncio.to_thread(_tell_address, address, url)
+            undo.callback(address.forget, folder.path)
+            await asyncio.to_thread(address.tell, folder.path, url)
             ready(url, accounts)
             await asyncio.wait([serving, asyncio.ensure_future(stop.wait())], return_when=asyncio.FIRST_COMPLETED)
             progress.step("stopping: machines go to sleep")
-
-
-def _tell_address(path: Path, url: str) -> None:
-    new = path.with_name(path.name + ".new")
-    new.unlink(missing_ok=True)
-    new.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="ascii")
-    new.replace(path)
 
 
 def _stop_on_signals() -> asyncio.Event:

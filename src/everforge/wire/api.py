@@ -418,6 +418,19 @@ class TokenList:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogInLink:
+    url: str  # good for one log-in
+    expires_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedIn:
+    account: str
+    token: str  # shown once
+    url: str  # of the server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     machines: int
     awake: int

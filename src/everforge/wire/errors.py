@@ -231,6 +231,13 @@ class InvitationInvalid(Refused):
     http_status = 403
 
 
+class LinkInvalid(Refused):
+    """A log-in link that was used already, or is too old."""
+
+    code = "LinkInvalid"
+    http_status = 404
+
+
 class MailFailed(Refused):
     """What had to be mailed could not be, so nothing was done."""
 

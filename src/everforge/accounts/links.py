@@ -1,0 +1,48 @@
+"""One-time log-in links: whoever opens one first has a token of their own. Kept in memory; a server that stops forgets them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from everforge.wire.errors import LinkInvalid, TooMany
+
+from .identity import Identity
+
+CODE_BYTES = 24
+LINK_SECONDS = 15 * 60.0
+LINKS_MAX = 1_000  # open at once, of all accounts
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    code: str
+    expires_at: float
+
+
+class Links:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._open: dict[str, tuple[Identity, float]] = {}
+
+    def new(self, identity: Identity) -> Link:
+        """For the account of whoever asks, and with its rights."""
+        self._forget_old()
+        if len(self._open) >= LINKS_MAX:
+            raise TooMany("there are too many log-in links that nobody has opened yet; they expire by themselves")
+        code, expires_at = secrets.token_urlsafe(CODE_BYTES), self._clock() + LINK_SECONDS
+        self._open[code] = (identity, expires_at)
+        return Link(code, expires_at)
+
+    def redeem(self, code: str) -> Identity:
+        """Once."""
+        self._forget_old()
+        found = self._open.pop(code, None)
+        if found is None:
+            raise LinkInvalid("this log-in link was used already, or is too old; ask for another with `everforge link`")
+        return found[0]
+
+    def _forget_old(self) -> None:
+        now = self._clock()
+        self._open = {code: found for code, found in self._open.items() if found[1] > now}
