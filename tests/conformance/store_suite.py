@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from everforge.store.base import Change, MachineQuery, MachineRecord, PointRecord, Store
-from everforge.wire.errors import InvalidInput, MachineNotFound, NameTaken, WrongState
+from everforge.store.base import Change, KeyRecord, MachineQuery, MachineRecord, PointRecord, Store
+from everforge.store.tape import RUNTIME_MS_MAX
+from everforge.wire.errors import InvalidInput, KeyReused, MachineNotFound, NameTaken, WrongState
 from everforge.wire.events import START, Accepted, Displayed, Ended, Event, Lost, Moved, Output, Position
 from everforge.wire.ids import AccountId, MachineName, SnapshotId, new_machine_id, new_snapshot_id
 
@@ -33,6 +34,10 @@ def machine(name: str = "one", **values: Any) -> MachineRecord:
         "idle_seconds": 300.0,
     }
     return MachineRecord(**(defaults | values))
+
+
+def key_of(key: str, *made: MachineRecord) -> KeyRecord:
+    return KeyRecord(account=A, route="create", key=key, request="hash", made=tuple(of.id for of in made), created_at=5.0)
 
 
 def point(of: MachineRecord, position: int, **values: Any) -> PointRecord:
@@ -206,6 +211,86 @@ class StoreSuite:
             await store.machines(MachineQuery(limit=limit))
         with pytest.raises(InvalidInput):
             await store.events(record.id, START, limit)
+
+    async def test_machines_are_told_as_they_expire(self, store: Store) -> None:
+        late, soon, never, gone = (
+            machine("late", expires_at=30.0),
+            machine("soon", expires_at=10.0),
+            machine("never"),
+            machine("gone", expires_at=5.0),
+        )
+        for record in (late, soon, never, gone):
+            await store.create(record)
+        await store.commit(Change(machine=gone.id, set={"deleted_at": 2.0, "residence": "deleted"}))
+        assert await store.expiring(30.0, 10) == [soon]
+        assert await store.expiring(31.0, 10) == [soon, late]
+        assert await store.expiring(31.0, 1) == [soon]
+        await store.commit(Change(machine=soon.id, set={"expires_at": None}))
+        assert await store.expiring(31.0, 10) == [late]
+
+    # --- keys ----------------------------------------------------------------------------------------------------------------------
+
+    async def test_a_key_is_written_with_what_it_made_or_not_at_all(self, store: Store) -> None:
+        one, two = machine("one"), machine("two")
+        await store.create(one, key=key_of("k", one))
+        assert await store.made_with_key(A, "create", "k") == key_of("k", one)
+        with pytest.raises(KeyReused):
+            await store.create(two, key=key_of("k", two))
+        assert await store.machine(two.id) is None
+        with pytest.raises(NameTaken):
+            await store.create(machine("one"), key=key_of("other"))
+        assert await store.made_with_key(A, "create", "other") is None
+        assert await store.made_with_key(A, "fork", "k") is None
+        assert await store.made_with_key(AccountId("b"), "create", "k") is None
+
+    async def test_a_key_of_several_machines_is_pruned_by_its_age(self, store: Store) -> None:
+        together = [machine(name) for name in ("one", "two")]
+        key = key_of("k", *together)
+        await store.create_together([(of, [], point(of, 0)) for of in together], key)
+        await store.prune_keys(5.0)
+        assert await store.made_with_key(A, "create", "k") == key
+        again = machine("three")
+        with pytest.raises(KeyReused):
+            await store.create_together([(again, [], point(again, 0))], key)
+        await store.prune_keys(5.1)
+        assert await store.made_with_key(A, "create", "k") is None
+
+    # --- sums ----------------------------------------------------------------------------------------------------------------------
+
+    async def test_usage_is_counted_by_account_and_outlives_machines(self, store: Store) -> None:
+        mine, other = machine("one"), machine("one", account=AccountId("b"))
+        first = point(mine, 0, size_bytes=100)
+        await store.create(mine, points=[first])
+        await store.create(other, points=[point(other, 0, size_bytes=7)])
+        await append(store, mine, accepted(0), accepted(1), ended(0, runtime_ms=20))
+        await append(store, other, accepted(0))
+        await append(store, mine, ended(1, runtime_ms=10**30))
+        await store.commit(Change(machine=mine.id, add_points=[point(mine, 1, size_bytes=50), replace(first, size_bytes=60)]))
+        usage = await store.usage(A)
+        assert (usage.instructions, usage.runtime_ms, usage.disk_bytes) == (2, 20 + RUNTIME_MS_MAX, 110)
+        assert usage.residences == {"awake": 1}
+        gone = {"deleted_at": 2.0, "residence": "deleted"}
+        await store.commit(Change(machine=mine.id, set=gone, drop_points=[p.snapshot for p in await store.points(mine.id)]))
+        await store.purge(mine.id)
+        usage = await store.usage(A)
+        assert (usage.instructions, usage.runtime_ms, usage.disk_bytes, usage.residences) == (2, 20 + RUNTIME_MS_MAX, 0, {})
+        nobody = await store.usage(AccountId("nobody"))
+        assert (nobody.instructions, nobody.runtime_ms, nobody.disk_bytes, nobody.residences) == (0, 0, 0, {})
+
+    async def test_what_was_refused_is_not_counted(self, store: Store) -> None:
+        mine = machine()
+        await store.create(mine)
+        changes = [[accepted(0)], [accepted(0)], [accepted(1), ended(1, runtime_ms=5), ended(1, runtime_ms=5)]]
+        results = await asyncio.gather(*(append(store, mine, *events) for events in changes), return_exceptions=True)
+        assert [isinstance(result, WrongState) for result in results] == [False, True, True]
+        usage = await store.usage(A)
+        assert (usage.instructions, usage.runtime_ms) == (1, 0)
+
+    async def test_machines_are_counted_by_residence(self, store: Store) -> None:
+        for name, residence in (("a", "awake"), ("b", "asleep"), ("c", "asleep")):
+            await store.create(machine(name, residence=residence))
+        await store.create(machine("d", residence="deleted", deleted_at=1.0))
+        assert await store.counts() == {"awake": 1, "asleep": 2}
 
     # --- tapes ---------------------------------------------------------------------------------------------------------------------
 

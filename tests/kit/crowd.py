@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from everforge.machines.lifecycle import Residence
 from everforge.machines.requests import NewMachine
-from everforge.store.base import Change, MachineQuery, MachineRecord, PointRecord
+from everforge.store.base import Change, KeyRecord, MachineQuery, MachineRecord, PointRecord
 from everforge.store.memory import MemoryStore
 from everforge.wire.errors import EverforgeError
 from everforge.wire.events import Accepted, Ended, Event, Lost, Moved, Position
@@ -39,8 +39,10 @@ class PointedStore(MemoryStore):
         super().__init__()
         self.taken_at: dict[SnapshotId, Position] = {}
 
-    async def create(self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = ()) -> Sequence[Event]:
-        placed = await super().create(record, events, points)
+    async def create(
+        self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = (), key: KeyRecord | None = None
+    ) -> Sequence[Event]:
+        placed = await super().create(record, events, points, key)
         self._note(record.id)
         return placed
 

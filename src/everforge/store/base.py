@@ -96,16 +96,47 @@ class MachineQuery:
     limit: int = 1000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRecord:
+    """What a request with an idempotency key has made. (Those of instructions are on the tape.)"""
+
+    account: AccountId
+    route: str
+    key: str
+    request: str  # a hash of it
+    made: Sequence[MachineId]
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageRecord:
+    residences: Mapping[str, int]  # how many machines, deleted ones aside
+    instructions: int  # accepted, and
+    runtime_ms: int  # how long they ran: also those of machines that are gone
+    disk_bytes: int  # of snapshots as they were saved; what they share with others is stored once, and takes less
+
+
 class Store(Protocol):
     @property
     def accounts(self) -> AccountBook: ...
 
-    async def create(self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = ()) -> Sequence[Event]:
-        """A new machine, durably. Returns the events with their positions. Raises NameTaken, MachineNotFound (of a fork's source), DiskFull."""
+    async def create(
+        self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = (), key: KeyRecord | None = None
+    ) -> Sequence[Event]:
+        """A new machine, durably. Returns the events with their positions.
+
+        Raises NameTaken, MachineNotFound (of a fork's source), AccountNotFound (deleted), KeyReused, DiskFull.
+        """
         ...
 
-    async def create_together(self, machines: Sequence[tuple[MachineRecord, Sequence[Event], PointRecord]]) -> None:
+    async def create_together(self, machines: Sequence[tuple[MachineRecord, Sequence[Event], PointRecord]], key: KeyRecord | None = None) -> None:
         """New machines, each with first entries of its own and its first point: all of them, durably, or none. Raises as `create` does."""
+        ...
+
+    async def made_with_key(self, account: AccountId, route: str, key: str) -> KeyRecord | None: ...
+
+    async def prune_keys(self, before: float) -> None:
+        """Forget keys that were used before that time."""
         ...
 
     async def commit(self, change: Change) -> Sequence[Event]:
@@ -126,6 +157,16 @@ class Store(Protocol):
 
     async def machines(self, query: MachineQuery) -> Sequence[MachineRecord]:
         """Newest first. The next page is asked for with `before` = (created_at, id) of the last one: stable while others come and go."""
+        ...
+
+    async def expiring(self, before: float, limit: int) -> Sequence[MachineRecord]:
+        """Machines that expire before that time, the first to expire first."""
+        ...
+
+    async def usage(self, account: AccountId) -> UsageRecord: ...
+
+    async def counts(self) -> Mapping[str, int]:
+        """How many machines there are in each residence, deleted ones aside."""
         ...
 
     async def events(self, machine: MachineId, after: Position, limit: int) -> Sequence[Event]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from everforge.wire.errors import AccountNotFound, InvalidInput, MachineNotFound, NameTaken, WrongState
+from everforge.wire.errors import AccountNotFound, InvalidInput, KeyReused, MachineNotFound, NameTaken, WrongState
 from everforge.wire.events import Accepted, Displayed, Ended, Event, Output, Position
 from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId
 
 from . import tape
-from .base import Change, MachineQuery, MachineRecord, PointRecord
+from .base import Change, KeyRecord, MachineQuery, MachineRecord, PointRecord, UsageRecord
 from .memory_accounts import MemoryAccounts
 
 
@@ -44,10 +45,16 @@ class MemoryStore:
         self._machines: dict[MachineId, _Machine] = {}
         self._names: dict[tuple[AccountId, MachineName], MachineId] = {}  # of the living
         self.accounts = MemoryAccounts(lambda account: any(owner == account for owner, _ in self._names))
+        self._keys: dict[tuple[AccountId, str, str], KeyRecord] = {}
+        self._sums: dict[AccountId, tuple[int, int]] = {}  # instructions, and how long they ran
         self._unclean = False
         self.closed = False
 
-    async def create(self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = ()) -> Sequence[Event]:
+    async def create(
+        self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = (), key: KeyRecord | None = None
+    ) -> Sequence[Event]:
+        if key is not None and _key(key) in self._keys:
+            raise KeyReused("the idempotency key was used already")
         if record.source is not None:
             self._get(record.source)
         if self.accounts.is_deleted(record.account):
@@ -62,18 +69,27 @@ class MemoryStore:
         machine.append(placed)
         machine.points = {point.snapshot: point for point in points}
         self._machines[record.id] = machine
+        self._count(record.account, placed)
         if record.deleted_at is None:
             self._names[_owned(record)] = record.id
+        if key is not None:
+            self._keys[_key(key)] = key
         return placed
 
-    async def create_together(self, machines: Sequence[tuple[MachineRecord, Sequence[Event], PointRecord]]) -> None:
-        machines_before, names_before = dict(self._machines), dict(self._names)
+    async def create_together(self, machines: Sequence[tuple[MachineRecord, Sequence[Event], PointRecord]], key: KeyRecord | None = None) -> None:
+        before = dict(self._machines), dict(self._names), dict(self._keys)
         try:
-            for record, events, point in machines:
-                await self.create(record, events, [point])
+            for number, (record, events, point) in enumerate(machines):
+                await self.create(record, events, [point], None if number else key)
         except BaseException:
-            self._machines, self._names = machines_before, names_before
+            self._machines, self._names, self._keys = before
             raise
+
+    async def made_with_key(self, account: AccountId, route: str, key: str) -> KeyRecord | None:
+        return self._keys.get((account, route, key))
+
+    async def prune_keys(self, before: float) -> None:
+        self._keys = {name: key for name, key in self._keys.items() if key.created_at >= before}
 
     async def commit(self, change: Change) -> Sequence[Event]:
         machine = self._get(change.machine)
@@ -93,6 +109,7 @@ class MemoryStore:
             self._names[_owned(after)] = after.id
         machine.record = after
         machine.append(placed)
+        self._count(after.account, placed)
         for snapshot in change.drop_points:
             machine.points.pop(snapshot, None)
         machine.points.update((point.snapshot, point) for point in tape.placed_points(change.add_points, machine.next_position - 1))
@@ -111,6 +128,30 @@ class MemoryStore:
         found = [machine.record for machine in self._machines.values() if not machine.purged and tape.matches(machine.record, query)]
         found.sort(key=lambda record: (record.created_at, record.id), reverse=True)
         return found[: query.limit]
+
+    async def expiring(self, before: float, limit: int) -> Sequence[MachineRecord]:
+        living = [m.record for m in self._machines.values() if m.record.deleted_at is None]
+        found = [(record.expires_at, record.id, record) for record in living if record.expires_at is not None and record.expires_at < before]
+        return [record for _, _, record in sorted(found, key=lambda f: f[:2])[:limit]]
+
+    async def usage(self, account: AccountId) -> UsageRecord:
+        mine = [m for m in self._machines.values() if m.record.account == account]
+        instructions, runtime_ms = self._sums.get(account, (0, 0))
+        return UsageRecord(
+            residences=Counter(m.record.residence for m in mine if m.record.deleted_at is None),
+            instructions=instructions,
+            runtime_ms=runtime_ms,
+            disk_bytes=sum(point.size_bytes for m in mine for point in m.points.values()),
+        )
+
+    async def counts(self) -> Mapping[str, int]:
+        return Counter(m.record.residence for m in self._machines.values() if m.record.deleted_at is None)
+
+    def _count(self, account: AccountId, placed: Sequence[Event]) -> None:
+        instructions, runtime_ms = self._sums.get(account, (0, 0))
+        instructions += sum(isinstance(event, Accepted) for event in placed)
+        runtime_ms += sum(tape.counted_ms(event) for event in placed if isinstance(event, Ended))
+        self._sums[account] = instructions, runtime_ms
 
     async def events(self, machine: MachineId, after: Position, limit: int) -> Sequence[Event]:
         tape.check_limit(limit)
@@ -249,6 +290,10 @@ class MemoryStore:
 
 def _owned(record: MachineRecord) -> tuple[AccountId, MachineName]:
     return record.account, record.name
+
+
+def _key(key: KeyRecord) -> tuple[AccountId, str, str]:
+    return key.account, key.route, key.key
 
 
 def _check_instructions(machine: _Machine, placed: Sequence[Event]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 
 from everforge.wire.errors import InvalidInput
-from everforge.wire.events import Accepted, Event, Output, Position
+from everforge.wire.events import Accepted, Ended, Event, Output, Position
 
 from .base import AT_END, MachineQuery, MachineRecord, PointRecord
 
@@ -28,6 +28,14 @@ READ_BYTES_MAX = 4 * 1024 * 1024  # one read of a tape stops behind the entry th
 
 FIELDS = tuple(f.name for f in fields(MachineRecord))
 SETTABLE = frozenset(FIELDS) - {"id", "account", "created_at", "source", "source_position"}  # the others are what a machine is, for good
+
+
+RUNTIME_MS_MAX = 2**40  # 35 years: what a guest says of itself must not make a sum that nobody can store
+
+
+def counted_ms(event: Ended) -> int:
+    """What an instruction adds to the usage of its account."""
+    return min(max(event.runtime_ms, 0), RUNTIME_MS_MAX)
 
 
 def place(events: Sequence[Event], first: int) -> tuple[list[Event], int]:

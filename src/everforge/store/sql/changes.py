@@ -29,6 +29,8 @@ class Changes:
         self._known: dict[MachineId, int] = {}
         self._staged: dict[MachineId, int] = {}
         self._updates: dict[tuple[str, ...], str] = {}
+        self._accounts: dict[MachineId, str] = {}
+        self._sums: dict[str, list[int]] = {}  # by account: what this transaction adds to the columns of `usage`
         self.positions = 0  # given out by this transaction, and
         self.instructions = 0  # accepted in it, and
         self.size_bytes = 0  # of the entries
@@ -41,6 +43,7 @@ class Changes:
 
     def drop(self) -> None:
         self._staged.clear()
+        self._sums.clear()
         self.positions = self.instructions = self.size_bytes = 0
 
     @property
@@ -48,10 +51,16 @@ class Changes:
         """Enough for one transaction."""
         return self.size_bytes > GROUP_BYTES_MAX or self.positions > tape.CHANGE_POSITIONS_MAX or self.instructions > tape.CHANGE_INSTRUCTIONS_MAX
 
+    def finish(self) -> None:
+        """Before the commit: what it adds to the usage of accounts, once for each of them."""
+        if self._sums:
+            self.connection.executemany(self._statements.add_usage, [(account, *sums) for account, sums in self._sums.items()])
+
     def forget(self, machine: MachineId) -> None:
         """Look it up again the next time."""
         self._known.pop(machine, None)
         self._staged.pop(machine, None)
+        self._accounts.pop(machine, None)
 
     def create(self, record: MachineRecord, events: Sequence[Event], points: Sequence[PointRecord]) -> list[Event]:
         if record.source is not None:
@@ -73,7 +82,7 @@ class Changes:
         if change.set:
             self._set(machine, change.set)
         if change.drop_points:
-            self.connection.executemany(self._statements.delete_point, [{"machine": machine, "snapshot": s} for s in change.drop_points])
+            self._count(machine, disk_bytes=-self._remove_points(machine, change.drop_points))
         if change.add_points:
             self._add_points(machine, tape.placed_points(change.add_points, self._staged.get(machine, position) - 1))
         return placed
@@ -90,11 +99,14 @@ class Changes:
         except (TypeError, ValueError, RecursionError) as e:
             raise InvalidInput(f"an entry of the tape cannot be written as JSON: {e}") from e
         self.connection.executemany(self._statements.insert_event, rows)
+        runtime_ms = 0
         for event in placed:
             if isinstance(event, Accepted):
                 self.connection.execute(self._statements.insert_unended, (machine, event.instruction, event.position))
             elif isinstance(event, Ended):
                 self._end(machine, event)
+                runtime_ms += tape.counted_ms(event)
+        self._count(machine, instructions=instructions, runtime_ms=runtime_ms)
         self._staged[machine] = after
         self.positions += positions
         self.instructions += instructions
@@ -132,8 +144,29 @@ class Changes:
     def _add_points(self, machine: MachineId, points: Sequence[PointRecord]) -> None:
         if any(point.machine != machine for point in points):
             raise InvalidInput(f"a point of another machine cannot be added to {machine}")
-        self.connection.executemany(self._statements.delete_point, [{"machine": machine, "snapshot": point.snapshot} for point in points])
+        removed_bytes = self._remove_points(machine, [point.snapshot for point in points])
         self.connection.executemany(self._statements.insert_point, [point_row(point) for point in points])
+        self._count(machine, disk_bytes=sum(point.size_bytes for point in points) - removed_bytes)
+
+    def _remove_points(self, machine: MachineId, snapshots: Sequence[str]) -> int:
+        """How many bytes of them there were."""
+        found = [self.connection.execute(self._statements.delete_point, {"machine": machine, "snapshot": s}).fetchall() for s in snapshots]
+        return sum(size_bytes for rows in found for (size_bytes,) in rows)
+
+    def _count(self, machine: MachineId, *, instructions: int = 0, runtime_ms: int = 0, disk_bytes: int = 0) -> None:
+        if instructions or runtime_ms or disk_bytes:
+            sums = self._sums.setdefault(self._account(machine), [0, 0, 0])
+            sums[0] += instructions
+            sums[1] += runtime_ms
+            sums[2] += disk_bytes
+
+    def _account(self, machine: MachineId) -> str:
+        account = self._accounts.get(machine)
+        if account is None:
+            if len(self._accounts) > KNOWN_MAX:
+                self._accounts.clear()
+            account = self._accounts[machine] = self.connection.execute(self._statements.owner, {"machine": machine}).fetchone()[0]
+        return account
 
     def _check_source(self, source: MachineId) -> None:
         found = self.connection.execute(self._statements.counters, {"machine": source}).fetchone()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,6 +26,10 @@ class Listing:
 
     def page(self, connection: sqlite3.Connection, query: MachineQuery) -> list[MachineRecord]:
         tape.check_limit(query.limit)
+        if len(query.residences) > 1 and not query.tags and not query.name_prefix:
+            # Of each residence alone an index has the order of time: a page of each, and the newest of them all.
+            pages = [self.page(connection, replace(query, residences=frozenset({one}))) for one in query.residences]
+            return sorted((r for page in pages for r in page), key=lambda r: (r.created_at, r.id), reverse=True)[: query.limit]
         statement = sa.select(*RECORD_COLUMNS).where(machines.c.purged_at.is_(None))
         if query.account is not None:
             statement = statement.where(machines.c.account == query.account)
@@ -33,7 +38,7 @@ class Listing:
         else:
             statement = statement.where(machines.c.deleted_at.is_(None))
         if query.name_prefix:
-            statement = self._with_prefix(connection, statement, query.name_prefix)
+            statement = self._with_prefix(connection, statement, query)
         created_at, id = machines.c.created_at, machines.c.id
         if query.tags:
             statement, created_at, id = self._with_tags(connection, statement, query)
@@ -42,10 +47,12 @@ class Listing:
         statement = statement.order_by(created_at.desc(), id.desc()).limit(query.limit)
         return [to_record(row) for row in self._execute(connection, statement)]
 
-    def _with_prefix(self, connection: sqlite3.Connection, statement: sa.Select[Any], prefix: str) -> sa.Select[Any]:
+    def _with_prefix(self, connection: sqlite3.Connection, statement: sa.Select[Any], query: MachineQuery) -> sa.Select[Any]:
         name: sa.ColumnElement[str] = machines.c.name
-        matching = sa.select(machines.c.id).where(_starts(name, prefix), machines.c.deleted_at.is_(None))
-        if self._count(connection, matching) >= FEW:
+        prefix = query.name_prefix
+        matching = sa.select(machines.c.id).where(machines.c.account == query.account, _starts(name, prefix), machines.c.deleted_at.is_(None))
+        # Names are in order only within an account.
+        if query.account is None or self._count(connection, matching) >= FEW:
             name = name.concat("")  # an expression has no index: the walk is in the order of time
         return statement.where(_starts(name, prefix))
 

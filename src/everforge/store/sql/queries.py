@@ -30,6 +30,9 @@ class Queries:
         row = connection.execute(self._statements.record_by_name, {"account": account, "name": name}).fetchone()
         return to_record(row) if row else None
 
+    def expiring(self, connection: sqlite3.Connection, before: float, limit: int) -> list[MachineRecord]:
+        return [to_record(row) for row in connection.execute(self._statements.expiring, {"before": before, "limit": limit})]
+
     def events(self, connection: sqlite3.Connection, machine: MachineId, after: Position, limit: int) -> list[Event]:
         found: list[Event] = []
         size_bytes = 0

@@ -21,6 +21,7 @@ from everforge.wire.errors import (
     EmailAlreadyExists,
     EverforgeError,
     InvalidInput,
+    KeyReused,
     NameTaken,
     StoreDamaged,
     WrongState,
@@ -141,6 +142,8 @@ def _broken_rule(message: str) -> EverforgeError:
         return EmailAlreadyExists("there is an account with that address already")
     if "machines." in message and "UNIQUE" in message:
         return NameTaken("there is a machine of that name already")
+    if "keys." in message and "UNIQUE" in message:
+        return KeyReused("the idempotency key was used already")
     if "unended." in message and "UNIQUE" in message:
         return WrongState("an instruction of that number was accepted already")
     return InvalidInput(f"the database refuses it: {message}")

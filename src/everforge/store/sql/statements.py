@@ -11,7 +11,7 @@ from sqlalchemy.sql import ClauseElement
 
 from everforge.store.tape import FIELDS
 
-from .tables import accounts, events, machine_tags, machines, points, unended
+from .tables import accounts, events, machine_tags, machines, points, unended, usage
 
 EVENT_COLUMNS = (events.c.kind, events.c.body, events.c.position, events.c.time, events.c.epoch, events.c.frame)
 RECORD_COLUMNS = tuple(machines.c[name] for name in FIELDS)
@@ -44,6 +44,13 @@ def insert_text(table: sa.Table) -> str:
     return f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * len(table.columns))})"
 
 
+def add_text(table: sa.Table) -> str:
+    """Takes such a tuple, too: the first is the key, the others are added to what is there."""
+    key, *sums = (column.name for column in table.columns)
+    added = ", ".join(f"{name} = {table.name}.{name} + excluded.{name}" for name in sums)
+    return f"{insert_text(table)} ON CONFLICT ({key}) DO UPDATE SET {added}"
+
+
 def _binds(names: tuple[str, ...]) -> dict[str, Any]:
     return {name: sa.bindparam(name) for name in names}
 
@@ -58,10 +65,13 @@ class Statements:
         self.insert_unended = insert_text(unended)
         self.insert_point = insert_text(points)
         self.insert_tag = insert_text(machine_tags)
+        self.add_usage = add_text(usage)
         self.insert_machine = self._text(sa.insert(machines).values(_binds(FIELDS)))
 
         self.delete_unended = self._text(sa.delete(unended).where(unended.c.machine == machine, unended.c.instruction == sa.bindparam("instruction")))
-        self.delete_point = self._text(sa.delete(points).where(points.c.machine == machine, points.c.snapshot == sa.bindparam("snapshot")))
+        self.delete_point = self._text(
+            sa.delete(points).where(points.c.machine == machine, points.c.snapshot == sa.bindparam("snapshot")).returning(points.c.size_bytes)
+        )
         self.delete_tags = self._text(sa.delete(machine_tags).where(machine_tags.c.machine == machine))
 
         self.record_by_id = self._text(sa.select(*RECORD_COLUMNS).where(machines.c.id == machine, machines.c.purged_at.is_(None)))
@@ -127,6 +137,12 @@ class Statements:
         )
 
     def _other_reads(self, machine: sa.BindParameter[Any]) -> None:
+        self.expiring = self._text(
+            sa.select(*RECORD_COLUMNS)
+            .where(machines.c.expires_at < sa.bindparam("before"), machines.c.expires_at.is_not(None), machines.c.deleted_at.is_(None))
+            .order_by(machines.c.expires_at, machines.c.id)
+            .limit(sa.bindparam("limit", type_=sa.BigInteger))
+        )
         self.received = self._text(
             sa.select(sa.func.max(events.c.frame)).where(
                 events.c.machine == machine, events.c.epoch == sa.bindparam("epoch"), events.c.frame > sa.literal_column("0")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from everforge.store.base import Change, MachineQuery, MachineRecord, PointRecord
+from everforge.store.base import Change, KeyRecord, MachineQuery, MachineRecord, PointRecord, UsageRecord
 from everforge.store.tape import check_limit
 from everforge.wire.errors import InvalidInput
 from everforge.wire.events import Event, Position
@@ -21,8 +21,10 @@ from .listing import Listing
 from .purging import Purging
 from .queries import Queries
 from .readers import Readers
+from .requests import Requests
 from .sqlite import Database, translate
 from .statements import Statements
+from .sums import Sums
 from .syncer import Syncer
 from .writer import Writer
 
@@ -36,6 +38,8 @@ class SqlStore:
         self._queries = Queries(statements)
         self._listing = Listing(database.dialect)
         self._purging = Purging(database.dialect)
+        self._requests = Requests(database.dialect)
+        self._sums = Sums(database.dialect)
         self._syncer = Syncer(database.sync)
         self._writer = Writer(database, statements, self._syncer, loop)
         self._checkpointer = Checkpointer(database, self._writer)
@@ -49,11 +53,28 @@ class SqlStore:
         database = Database(_path(url_or_path))
         return await asyncio.to_thread(cls, database, asyncio.get_running_loop(), boot_id or boot.kernel_boot_id())
 
-    async def create(self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = ()) -> Sequence[Event]:
-        return await self._writer.write(lambda changes: changes.create(record, events, points), durable=True)
+    async def create(
+        self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = (), key: KeyRecord | None = None
+    ) -> Sequence[Event]:
+        def apply(changes: Changes) -> Sequence[Event]:
+            self._requests.add_key(changes, key)
+            return changes.create(record, events, points)
 
-    async def create_together(self, machines: Sequence[tuple[MachineRecord, Sequence[Event], PointRecord]]) -> None:
-        await self._writer.write(lambda changes: [changes.create(record, events, [point]) for record, events, point in machines], durable=True)
+        return await self._writer.write(apply, durable=True)
+
+    async def create_together(self, machines: Sequence[tuple[MachineRecord, Sequence[Event], PointRecord]], key: KeyRecord | None = None) -> None:
+        def apply(changes: Changes) -> None:
+            self._requests.add_key(changes, key)
+            for record, events, point in machines:
+                changes.create(record, events, [point])
+
+        await self._writer.write(apply, durable=True)
+
+    async def made_with_key(self, account: AccountId, route: str, key: str) -> KeyRecord | None:
+        return await self._readers.read(lambda c: self._requests.made_with_key(c, account, route, key))
+
+    async def prune_keys(self, before: float) -> None:
+        await self._write(lambda changes: self._requests.prune(changes, before))
 
     async def commit(self, change: Change) -> Sequence[Event]:
         return await self._writer.write(lambda changes: changes.commit(change), durable=change.durable)
@@ -66,6 +87,15 @@ class SqlStore:
 
     async def machines(self, query: MachineQuery) -> Sequence[MachineRecord]:
         return await self._readers.read(lambda c: self._listing.page(c, query))
+
+    async def expiring(self, before: float, limit: int) -> Sequence[MachineRecord]:
+        return await self._readers.read(lambda c: self._queries.expiring(c, before, limit))
+
+    async def usage(self, account: AccountId) -> UsageRecord:
+        return await self._readers.read(lambda c: self._sums.usage(c, account))
+
+    async def counts(self) -> Mapping[str, int]:
+        return await self._readers.read(self._sums.counts)
 
     async def events(self, machine: MachineId, after: Position, limit: int) -> Sequence[Event]:
         check_limit(limit)

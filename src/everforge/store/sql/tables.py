@@ -200,5 +200,6 @@ usage = sa.Table(
     sa.Column("account", sa.Text, primary_key=True),
     sa.Column("instructions", sa.BigInteger, nullable=False),
     sa.Column("runtime_ms", sa.BigInteger, nullable=False),
+    sa.Column("disk_bytes", sa.BigInteger, nullable=False),  # this one only of points that are there
     sqlite_with_rowid=False,
 )

@@ -113,6 +113,7 @@ class Writer:
                 results.append(write.apply(changes))
                 if changes.is_full:
                     break
+            changes.finish()
             # Before the commit: what it gives out must not come on top of too much that a power cut would take.
             self._syncer.before_commit(changes.positions, changes.instructions)
             connection.execute("COMMIT")

@@ -85,8 +85,14 @@ def create_keys_and_usage() -> None:
         sa.Column("account", sa.Text(), nullable=False),
         sa.Column("instructions", sa.BigInteger(), nullable=False),
         sa.Column("runtime_ms", sa.BigInteger(), nullable=False),
+        sa.Column("disk_bytes", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("account"),
         sqlite_with_rowid=False,
+    )
+    # What ran before nobody counted; what lies on the disk is known.
+    op.execute(
+        "INSERT INTO usage SELECT machines.account, 0, 0, SUM(points.size_bytes)"
+        " FROM points JOIN machines ON machines.id = points.machine GROUP BY machines.account"
     )
 
 
