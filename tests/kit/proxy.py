@@ -80,7 +80,7 @@ async def proxy(target: str) -> AsyncGenerator[Proxy]:
         task.add_done_callback(tasks.discard)
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
-    made.url = "http://127.0.0.1:%d" % server.sockets[0].getsockname()[1]
+    made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield made
     finally:

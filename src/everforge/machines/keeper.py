@@ -183,10 +183,14 @@ class Keeper:
             self._agenda.put(operation)
             return await operation.done
 
+    @property
+    def running(self) -> int | None:
+        """The instruction whose turn it is."""
+        return self._current.instruction.number if self._current else None
+
     def interrupt(self, *, pending: bool) -> bool:
         """End the running instruction, and those waiting if asked. True when there was something."""
-        running = self._current.instruction.number if self._current else None
-        waiting = {n for n in self._agenda.unended if n != running} if pending else set[int]()
+        waiting = {n for n in self._agenda.unended if n != self.running} if pending else set[int]()
         self._agenda.interrupted |= waiting
         if self._current is not None:
             self._current.stop("interrupted")

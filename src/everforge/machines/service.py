@@ -184,6 +184,11 @@ class Machines:
         found = await self.forge.store.instructions((await self.forge.record(self.account, name)).id, after, limit)
         return cast("Sequence[tuple[Accepted, Ended | None]]", found)
 
+    def running(self, name: str) -> int | None:
+        """The instruction whose turn it is now; None when there is none."""
+        keeper = self.forge.kept(self.account, name)
+        return keeper.running if keeper else None
+
     async def displayed(self, name: str, instruction: int) -> Sequence[Displayed]:
         """The rich output of an instruction, in order."""
         found = await self.forge.store.displayed((await self.forge.record(self.account, name)).id, instruction)

@@ -68,7 +68,7 @@ def service_of(machines: Machines, accounts: Accounts, settings: ServerSettings)
 def listen(settings: ServerSettings) -> socket.socket:
     """Bound before anything else is done: that the port is taken is known at once."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, or asyncio does not set TCP_NODELAY
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
 from everforge.accounts.identity import Identity
@@ -75,8 +75,14 @@ async def _first(wanted: Awaitable[T], revoked: asyncio.Future[Any]) -> T:
             raise Revoked
         return task.result()
     finally:
-        if not task.done():
-            task.cancel()
+        await _stopped(task)
+
+
+async def _stopped(task: asyncio.Future[Any]) -> None:
+    """However often whoever waits is cancelled meanwhile: a generator must stand still before it can be closed."""
+    task.cancel()
+    while not task.done():
+        with suppress(asyncio.CancelledError):  # the first one is on its way up already
             await asyncio.wait([task])
 
 
@@ -90,9 +96,7 @@ async def with_signs_of_life(items: AsyncGenerator[bytes], sign: bytes, quiet_se
                     yield sign
                 item = waiting.result()
             finally:
-                if not waiting.done():
-                    waiting.cancel()
-                    await asyncio.wait([waiting])
+                await _stopped(waiting)
             if item is None:
                 return
             yield item

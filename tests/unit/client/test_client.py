@@ -92,7 +92,7 @@ async def test_interrupting_a_machine_ends_what_runs(client: Client) -> None:
     machine = await client.create()
     running, waiting = await machine.exec("hang()", timeout_seconds=60), await machine.exec("2")
     assert await machine.interrupt(pending=True)
-    assert [(await one.result()).end for one in (running, waiting)] == ["interrupted", "cancelled"]
+    assert [(await one.result()).end for one in (running, waiting)] == ["interrupted", "interrupted"]
     assert not await machine.interrupt()
 
 
@@ -154,9 +154,9 @@ async def test_a_machine_sleeps_wakes_forks_and_goes_back(client: Client) -> Non
 
 
 async def test_a_machine_can_be_changed(client: Client) -> None:
-    machine = await client.create(expires_at="2999-01-01T00:00:00Z")
-    changed = await machine.update(tags={"a": "b"}, idle_seconds=7, metadata={"n": 1}, expires_at="never")
-    assert (changed.tags, changed.idle_seconds, changed.metadata, changed.expires_at) == ({"a": "b"}, 7, {"n": 1}, None)
+    machine = await client.create()
+    changed = await machine.update(tags={"a": "b"}, idle_seconds=7, metadata={"n": 1})
+    assert (changed.tags, changed.idle_seconds, changed.metadata) == ({"a": "b"}, 7, {"n": 1})
 
 
 async def test_tokens_are_made_listed_and_revoked(client: Client, server: Running) -> None:
@@ -169,7 +169,6 @@ async def test_tokens_are_made_listed_and_revoked(client: Client, server: Runnin
         await client.tokens.revoke(made.id)
         with pytest.raises(Unauthenticated, match="does not know this token"):
             await robot.whoami()
-    assert (await client.usage()).machines == 0
 
 
 async def test_refusals_are_errors_of_the_one_tree(client: Client) -> None:
@@ -190,7 +189,7 @@ async def test_refusals_are_errors_of_the_one_tree(client: Client) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_server_that_is_not_there_is_said_in_one_sentence(kind: str) -> None:
     listener = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
-    url = "http://127.0.0.1:%d" % listener.sockets[0].getsockname()[1]
+    url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
     listener.close()
     await listener.wait_closed()
     async with connected(kind, url, "a.b") as client:
@@ -207,7 +206,8 @@ async def test_what_is_no_server_of_ours_is_told_apart(kind: str) -> None:
         writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as listener:
-        async with connected(kind, "http://127.0.0.1:%d" % listener.sockets[0].getsockname()[1], "a.b") as client:
+        url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        async with connected(kind, url, "a.b") as client:
             with pytest.raises(VersionMismatch, match="check the address"):
                 await client.whoami()
             with pytest.raises(VersionMismatch, match="check the address"):

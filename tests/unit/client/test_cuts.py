@@ -28,6 +28,7 @@ async def test_a_followed_tape_has_every_line_once_however_often_it_is_cut(clien
     last, _ = await server.machines.exec(machine.name, "0")
     chance = random.Random(7)
     wire.answer_bytes_left = lambda: chance.randrange(300, 3000)
+    wire.cut()
     entries: list[dict[str, Any]] = []
     async for entry in machine.tape(follow=True):
         entries.append(entry)
@@ -44,12 +45,6 @@ async def test_a_cut_between_a_request_and_its_answer_does_nothing_twice(client:
     wire.answer_bytes_left = lambda: next(cuts, 1 << 30)
     wire.cut()
     assert (await machine.run("x += 1; x")).value == "1"
-    cuts = iter([0, 0])
-    wire.cut()
-    created = await client.create()
-    fork = await machine.fork()
-    names = {found.name async for found in client.machines()}
-    assert names == {machine.name, created.name, fork.name}
 
 
 async def test_a_run_outlives_cuts_at_any_time(client: Client, wire: Proxy) -> None:
@@ -111,7 +106,7 @@ async def test_a_repl_that_hears_nothing_asks_and_then_comes_back(client: Client
         assert wire.connections == before  # silence alone is no reason: it answers
         waiting = asyncio.ensure_future(repl.run("'back'"))
         wire.hold()
-        while wire.connections == before:  # noqa: ASYNC110 - only the wire knows
+        while wire.connections == before:
             await asyncio.sleep(0.01)
         wire.release()
         assert (await waiting).value == "'back'"

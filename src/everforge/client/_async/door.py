@@ -60,7 +60,7 @@ class AsyncDoor:
             "Authorization": f"Bearer {access.token}",
             "User-Agent": f"everforge-python/{everforge.__version__} Python/{platform.python_version()}",
         }
-        self._transport = AsyncTransport(self.headers)
+        self._transport = AsyncTransport(self.base_url, self.headers)
         self.met = False  # has this server ever answered? Then it may only be restarting
 
     async def close(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from everforge.wire import api
 from everforge.wire.errors import InvalidInput, MachineNotFound, Refused, StillRunning, WrongState
+from everforge.wire.events import START
 
 from ..pauses import Deadline
 from ..results import Call, Display, Gathering, Line, Result
@@ -62,7 +63,6 @@ class AsyncInstruction:
         self.number = number
         self._door = door
         self._path = f"/machine/{machine}"
-        self._position: int | None = None  # of its acceptance
         self._functions = functions or {}
         self._fresh = fresh  # accepted just now, by us: none of its calls has been answered before
         self._source = source
@@ -113,7 +113,7 @@ class AsyncInstruction:
     async def _follow(self, functions: Functions, wait_seconds: float | None) -> AsyncGenerator[Line | Display]:
         gathering = Gathering(self.number)
         done = await self._answered(functions)
-        source = await self._open(wait_seconds)
+        source = self._open(wait_seconds)
         try:
             while gathering.result is None:
                 for happening in gathering.take(await self._next(source)):
@@ -125,17 +125,12 @@ class AsyncInstruction:
         finally:
             await source.close()
 
-    async def _open(self, wait_seconds: float | None) -> AsyncEntries:
+    def _open(self, wait_seconds: float | None) -> AsyncEntries:
         source, self._source = self._source, None
         if source is not None:
             source.deadline = Deadline(wait_seconds)
             return source
-        return AsyncTapeReader(self._door, f"{self._path}/tape", await self._accepted(), Deadline(wait_seconds))
-
-    async def _accepted(self) -> int:
-        if self._position is None:
-            self._position = (await self.info()).position
-        return self._position
+        return AsyncTapeReader(self._door, f"{self._path}/tape", START, Deadline(wait_seconds), self.number)
 
     async def _next(self, source: AsyncEntries) -> Entry:
         try:
@@ -151,8 +146,8 @@ class AsyncInstruction:
             self._fresh = False  # a second reading sees calls that the first has answered
             return set()
         done: set[int] = set()
-        async for entry in pages(self._door, f"{self._path}/tape", await self._accepted()):
-            if entry["type"] == "answered" and entry["instruction"] == self.number:
+        async for entry in pages(self._door, f"{self._path}/tape", START, self.number):
+            if entry["type"] == "answered":
                 done.add(entry["call"])
         return done
 

@@ -61,7 +61,7 @@ class Door:
             "Authorization": f"Bearer {access.token}",
             "User-Agent": f"everforge-python/{everforge.__version__} Python/{platform.python_version()}",
         }
-        self._transport = Transport(self.headers)
+        self._transport = Transport(self.base_url, self.headers)
         self.met = False  # has this server ever answered? Then it may only be restarting
 
     def close(self) -> None:

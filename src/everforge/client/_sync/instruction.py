@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from everforge.wire import api
 from everforge.wire.errors import InvalidInput, MachineNotFound, Refused, StillRunning, WrongState
+from everforge.wire.events import START
 
 from ..pauses import Deadline
 from ..results import Call, Display, Gathering, Line, Result
@@ -63,7 +64,6 @@ class Instruction:
         self.number = number
         self._door = door
         self._path = f"/machine/{machine}"
-        self._position: int | None = None  # of its acceptance
         self._functions = functions or {}
         self._fresh = fresh  # accepted just now, by us: none of its calls has been answered before
         self._source = source
@@ -131,12 +131,7 @@ class Instruction:
         if source is not None:
             source.deadline = Deadline(wait_seconds)
             return source
-        return TapeReader(self._door, f"{self._path}/tape", self._accepted(), Deadline(wait_seconds))
-
-    def _accepted(self) -> int:
-        if self._position is None:
-            self._position = (self.info()).position
-        return self._position
+        return TapeReader(self._door, f"{self._path}/tape", START, Deadline(wait_seconds), self.number)
 
     def _next(self, source: Entries) -> Entry:
         try:
@@ -152,8 +147,8 @@ class Instruction:
             self._fresh = False  # a second reading sees calls that the first has answered
             return set()
         done: set[int] = set()
-        for entry in pages(self._door, f"{self._path}/tape", self._accepted()):
-            if entry["type"] == "answered" and entry["instruction"] == self.number:
+        for entry in pages(self._door, f"{self._path}/tape", START, self.number):
+            if entry["type"] == "answered":
                 done.add(entry["call"])
         return done
 

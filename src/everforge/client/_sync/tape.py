@@ -26,10 +26,10 @@ HEALTHY_SECONDS = 5.0  # a connection that lasted so long was a good one, even w
 NDJSON = {"Accept": "application/x-ndjson"}
 
 
-def pages(door: Door, path: str, after: int, limit: int | None = None) -> Iterator[Entry]:
+def pages(door: Door, path: str, after: int, instruction: int | None = None) -> Iterator[Entry]:
     """What is on the tape now."""
     while True:
-        page = door.get(api.Tape, path, {"after": after, "limit": limit})
+        page = door.get(api.Tape, path, {"after": after, "instruction": instruction})
         for found in page.entries:
             known = checked(found)
             if known is not None:
@@ -40,11 +40,14 @@ def pages(door: Door, path: str, after: int, limit: int | None = None) -> Iterat
 
 
 class TapeReader:
-    """Every entry behind `after`, once and in order; goes on from the last one after a cut or a restart of the server. Ends with the machine."""
+    """Every entry behind `after`, once and in order; goes on from the last one after a cut or a restart of the server. Ends with the machine.
 
-    def __init__(self, door: Door, path: str, after: int, deadline: Deadline | None = None) -> None:
+    With `instruction` only what belongs to it; the server ends that stream behind its end, and so the connection can be used again."""
+
+    def __init__(self, door: Door, path: str, after: int, deadline: Deadline | None = None, instruction: int | None = None) -> None:
         self._door, self._path = door, path
         self.cursor = after
+        self._instruction = instruction
         self.deadline = deadline or Deadline(None)
         self._patience = Patience(RECONNECT_SECONDS)
         self._answer: Answer | None = None
@@ -104,7 +107,7 @@ class TapeReader:
         self._lines = whole[::-1]
 
     def _open(self) -> None:
-        url = self._door.url(self._path, {"after": self.cursor, "follow": True})
+        url = self._door.url(self._path, {"after": self.cursor, "follow": True, "instruction": self._instruction})
         self._answer = self._door.send("GET", url, NDJSON, None, self.deadline.within(SILENCE_SECONDS))
         self._chunks = self._answer.chunks()
         self._opened, self._rest = time.monotonic(), b""

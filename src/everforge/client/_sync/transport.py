@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import ssl
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -69,9 +70,9 @@ class Answer:
 class Transport:
     """Connections are kept for the next request."""
 
-    def __init__(self, headers: Mapping[str, str]) -> None:
+    def __init__(self, base_url: str, headers: Mapping[str, str]) -> None:
         limits = httpx2.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=CONNECTIONS_MAX // 5)
-        self._client = httpx2.Client(headers=dict(headers), limits=limits)
+        self._client = httpx2.Client(headers=dict(headers), limits=limits, verify=tls_context(base_url))
 
     def send(self, method: str, url: str, headers: Mapping[str, str], content: bytes | Iterator[bytes] | None, silence_seconds: float) -> Answer:
         """`silence_seconds` is how long the other side may say and take nothing."""
@@ -82,6 +83,11 @@ class Transport:
 
     def close(self) -> None:
         self._client.close()
+
+
+def tls_context(base_url: str) -> ssl.SSLContext:
+    """Reading the certificates that this computer trusts takes a tenth of a second; whoever does not need them trusts none."""
+    return ssl.create_default_context() if base_url.startswith("https") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @contextmanager

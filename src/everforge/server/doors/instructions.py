@@ -165,7 +165,8 @@ async def list_instructions(call: Call, query: InstructionsQuery) -> api.Instruc
     """Instructions of a machine, oldest first."""
     limit = max(1, min(query.limit, call.service.settings.list_max))
     found = await call.machines.instructions(call.name, query.after, limit)
-    shown = [_instruction(accepted, ended) for accepted, ended in found]
+    running = call.machines.running(call.name)
+    shown = [_instruction(accepted, ended, running) for accepted, ended in found]
     return api.InstructionList(instructions=shown, next=shown[-1].instruction_seq if len(shown) == limit else None)
 
 
@@ -176,15 +177,15 @@ async def show_instruction(call: Call) -> api.Instruction:
     found = await call.machines.instructions(call.name, seq - 1, 1)
     if not found or found[0][0].instruction != seq:
         raise InstructionNotFound(f"machine {call.name} has no instruction {seq}")
-    return _instruction(*found[0])
+    return _instruction(*found[0], call.machines.running(call.name))
 
 
-def _instruction(accepted: Accepted, ended: Ended | None) -> api.Instruction:
+def _instruction(accepted: Accepted, ended: Ended | None, running: int | None) -> api.Instruction:
     return api.Instruction(
         instruction_seq=accepted.instruction,
         code=accepted.code,
         timeout_seconds=accepted.timeout_seconds,
-        state="queued" if ended is None else "ended",
+        state="ended" if ended else "running" if accepted.instruction == running else "queued",
         accepted_at=to_wire(accepted.time),
         position=accepted.position,
         result=None if ended is None else api.Result(**result(ended)),

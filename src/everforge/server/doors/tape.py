@@ -9,8 +9,8 @@ from typing import Any
 from starlette.responses import Response, StreamingResponse
 
 from everforge.wire import api
-from everforge.wire.errors import InvalidInput, MachineNotFound
-from everforge.wire.events import START
+from everforge.wire.errors import InstructionNotFound, InvalidInput, MachineNotFound
+from everforge.wire.events import START, Ended, Event
 
 from ..answers import answer, to_json
 from ..calls import Call
@@ -27,14 +27,25 @@ class TapeQuery(api.Query):
     after: int | None = None
     limit: int | None = None
     follow: bool = False
+    instruction: int | None = None  # only what belongs to this one, up to its end
 
 
-@routes.add("GET", "/v1/machine/{name}/tape", scope="read", errors=(MachineNotFound,), answer=api.Tape, media=("application/json", LINES, EVENTS))
+@routes.add(
+    "GET",
+    "/v1/machine/{name}/tape",
+    scope="read",
+    errors=(MachineNotFound, InstructionNotFound),
+    answer=api.Tape,
+    media=("application/json", LINES, EVENTS),
+)
 async def read_tape(call: Call, query: TapeQuery) -> Response:
     """Everything that happened to a machine after a position. The Accept header chooses the form; the two streams may follow it live."""
     accept = call.request.headers.get("accept", "")
     after = _after(call, query)
     await call.machines.get(call.name)  # refused before the first byte
+    if query.instruction is not None:
+        accepted = await call.machines.instruction(call.name, query.instruction)
+        after = max(after, accepted.position - 1)
     if EVENTS in accept:
         return _stream(call, _events(call, query, after), EVENTS, b": \n\n")
     if LINES in accept:
@@ -69,9 +80,17 @@ async def _entries(call: Call, query: TapeQuery, after: int) -> AsyncGenerator[d
     left = query.limit
     if left is not None and left < 1:
         raise InvalidInput("limit must be above 0")
-    async for event in call.machines.read(call.name, after, follow=query.follow):
+    async for event in _read(call, query, after):
         yield entry(event)
         if left is not None and (left := left - 1) == 0:
+            return
+
+
+async def _read(call: Call, query: TapeQuery, after: int) -> AsyncGenerator[Event]:
+    async for event in call.machines.read(call.name, after, follow=query.follow):
+        if query.instruction is None or getattr(event, "instruction", None) == query.instruction:
+            yield event
+        if isinstance(event, Ended) and event.instruction == query.instruction:
             return
 
 
@@ -92,7 +111,7 @@ async def _page(call: Call, query: TapeQuery, after: int) -> dict[str, Any]:
         raise InvalidInput(f"limit must be from 1 to {settings.tape_entries_max} entries")
     found: list[dict[str, Any]] = []
     position, size, more = after, 0, False
-    async for event in call.machines.read(call.name, after):
+    async for event in _read(call, query, after):
         if len(found) == most or size > settings.tape_bytes_max:
             more = True
             break
