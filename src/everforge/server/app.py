@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Router, WebSocketRoute
@@ -16,11 +17,12 @@ from .calls import new_request_id
 from .dispatch import Endpoint
 from .doors import connect, health, identity, instructions, machines, pages, repl, snapshots, tape
 from .openapi import document
-from .routes import Route, Routes
+from .routes import Route, Routes, SocketRoute
 from .service import Service
 from .sockets import SocketEndpoint
 
 DOORS: Sequence[Routes] = (instructions.routes, machines.routes, tape.routes, snapshots.routes, identity.routes, health.routes, pages.routes)
+SOCKETS: Sequence[SocketRoute] = (repl.route, connect.route)
 
 
 def application(service: Service) -> ASGIApp:
@@ -29,10 +31,9 @@ def application(service: Service) -> ASGIApp:
         for route in door.routes:
             paths.setdefault(route.path, {})[route.method] = route
     routes: list[BaseRoute] = [
-        WebSocketRoute(repl.PATH, SocketEndpoint(service, "exec", repl.open_repl)),
-        WebSocketRoute(connect.PATH, SocketEndpoint(service, "exec", connect.open_connect)),
+        *(WebSocketRoute(socket.path, SocketEndpoint(service, socket.scope, socket.open)) for socket in SOCKETS),
         *(Path(path, Endpoint(service, path, methods)) for path, methods in _fixed_first(paths)),
-        Path("/openapi.json", _document),
+        Path("/openapi.json", _show_document),
     ]
     service.metrics.watch_streams(lambda: service.streams.count)
     return _Front(Router(routes, redirect_slashes=False, default=_not_found))
@@ -56,8 +57,13 @@ class _Front:
         await self._inner(scope, receive, send)
 
 
-async def _document(scope: Scope, receive: Receive, send: Send) -> None:
-    await Response(to_json(document(DOORS)), media_type="application/json")(scope, receive, send)
+@cache
+def _document() -> bytes:
+    return to_json(document(DOORS, SOCKETS))
+
+
+async def _show_document(scope: Scope, receive: Receive, send: Send) -> None:
+    await Response(_document(), media_type="application/json")(scope, receive, send)
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:

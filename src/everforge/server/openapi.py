@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import fields
-from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -15,30 +14,26 @@ from everforge.wire import api
 from everforge.wire.errors import EverforgeError, Forbidden, InvalidInput, TooLarge, TooSlow, Unauthenticated
 
 from .bodies import adapter
-from .routes import Route, Routes
+from .routes import Route, Routes, SocketRoute
 
 REF = "#/components/schemas/{model}"
 _PARAMETER = re.compile(r"\{(\w+)(?::path)?\}")
 BYTES = {"schema": {"type": "string", "format": "binary"}}
 
 
-def document(doors: Sequence[Routes]) -> dict[str, Any]:
-    return _document(tuple((door.tag, tuple(door.routes)) for door in doors))
-
-
-@cache
-def _document(doors: tuple[tuple[str, tuple[Route, ...]], ...]) -> dict[str, Any]:
+def document(doors: Sequence[Routes], sockets: Sequence[SocketRoute]) -> dict[str, Any]:
     schemas = _Schemas()
     error = schemas.of(api.Error)
     paths: dict[str, dict[str, Any]] = {}
-    for tag, routes in doors:
-        for route in routes:
+    for door in doors:
+        for route in door.routes:
             path = _PARAMETER.sub(r"{\1}", route.path)
-            paths.setdefault(path, {})[route.method.lower()] = _operation(tag, route, schemas, error)
+            paths.setdefault(path, {})[route.method.lower()] = _operation(door.tag, route, schemas, error)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Everforge", "version": __version__, "description": "Python machines that never forget."},
         "paths": paths,
+        "x-websockets": {socket.path: {"summary": socket.summary, "x-scope": socket.scope} for socket in sockets},  # OpenAPI has no word for them
         "components": {
             "schemas": schemas.components,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "An API token, `id.secret`."}},

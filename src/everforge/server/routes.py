@@ -67,6 +67,19 @@ class Routes:
         return register
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketRoute:
+    """A WebSocket: `open` sees the connection before it is accepted, may refuse it, and returns what to do with it then."""
+
+    path: str
+    scope: Scope
+    open: Callable[..., Awaitable[Callable[..., Awaitable[None]]]]
+
+    @property
+    def summary(self) -> str:
+        return (inspect.getdoc(self.open) or "").partition("\n")[0]
+
+
 def _plain(hint: Any) -> type | None:
     """Without the `| None` of a body that may be left out."""
     if hint is None or isinstance(hint, type):

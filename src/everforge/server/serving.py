@@ -27,6 +27,7 @@ from .connections import limited
 from .metrics import Metrics
 from .service import Service
 from .settings import ServerSettings
+from .socketconnections import limited_sockets
 from .streams import Streams
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,17 @@ BACKLOG = 2048
 
 
 class Door(uvicorn.Server):
-    """uvicorn, but signals are ours: machines are still to be put to sleep when it has closed."""
+    """uvicorn, but signals are ours: machines are still to be put to sleep when it has closed. And what has no end of its own ends first."""
+
+    def __init__(self, config: uvicorn.Config, streams: Streams) -> None:
+        super().__init__(config)
+        self._streams = streams
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._streams.stop()
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()  # who did not take the last of it had its time
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -46,7 +57,7 @@ def door(service: Service) -> Door:
     config = uvicorn.Config(
         application(service),
         http=limited(settings),
-        ws="websockets-sansio",
+        ws=limited_sockets(settings),
         ws_max_size=settings.frame_bytes_max,
         ws_ping_interval=None,  # ForeverVM's Rust client takes a ping for a message
         ws_ping_timeout=None,
@@ -58,7 +69,7 @@ def door(service: Service) -> Door:
         timeout_keep_alive=int(settings.keep_alive_seconds),
         timeout_graceful_shutdown=int(settings.stop_seconds),
     )
-    return Door(config)
+    return Door(config, service.streams)
 
 
 def service_of(machines: Machines, accounts: Accounts, settings: ServerSettings) -> Service:

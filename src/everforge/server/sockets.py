@@ -14,6 +14,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from everforge import __version__
 from everforge.wire import api
 from everforge.wire.errors import EverforgeError, InvalidInput, ProtocolError
+from everforge.wire.ids import show
 
 from .answers import refusal, to_json
 from .calls import identify, new_request_id
@@ -89,12 +90,13 @@ class SocketEndpoint:
         await websocket.receive()  # websocket.connect
         try:
             identity = await identify(self._service, websocket, self._scope)
+            self._service.streams.check_room(identity)
             talk = await self._open(self._service, identity, websocket)
         except EverforgeError as e:
             await websocket.send_denial_response(refusal(e, request_id))
             return
         except Exception:
-            log.exception("WebSocket %s (%s) failed before it was opened", request_id, scope["path"])
+            log.exception("WebSocket %s (%s) failed before it was opened", request_id, show(scope["path"]))
             await websocket.send_denial_response(refusal(EverforgeError(f"a mistake of the server's, request {request_id}"), request_id))
             return
         await websocket.send({"type": "websocket.accept", "headers": [(b"x-everforge-version", __version__.encode())]})
@@ -151,5 +153,5 @@ def read_as(cls: type, value: Any) -> Any:
 
     try:
         return decode(cls, json.dumps(value).encode())
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidInput("the message cannot be read") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -17,7 +17,11 @@ T = TypeVar("T")
 
 
 class Revoked(Exception):
-    """The token of a stream is no longer good."""
+    """The stream must end: its token is no longer good, or the server stops."""
+
+
+class Cut(Exception):
+    """An answer that was begun will not be finished: its connection is closed, so that nobody takes it for whole."""
 
 
 class Streams:
@@ -25,15 +29,23 @@ class Streams:
         self._accounts = accounts
         self._per_account_max = per_account_max
         self._open: Counter[AccountId] = Counter()
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """All of them end; those that begin now end at once."""
+        self._stopping.set()
 
     @property
     def count(self) -> int:
         return self._open.total()
 
+    def check_room(self, identity: Identity) -> None:
+        """Raises TooManyStreams. Asked before the first byte of an answer."""
+        if self._open.get(identity.account, 0) >= self._per_account_max:
+            raise TooManyStreams(f"this account has {self._per_account_max} streams open already; close some, or try again later")
+
     @contextmanager
     def counted(self, identity: Identity) -> Generator[None]:
-        if self._open[identity.account] >= self._per_account_max:
-            raise TooManyStreams(f"this account has {self._per_account_max} streams open already; close some, or try again later")
         self._open[identity.account] += 1
         try:
             yield
@@ -53,24 +65,26 @@ class Streams:
             finally:
                 watch.cancel()
 
-    async def guarded(self, identity: Identity, items: AsyncIterator[T]) -> AsyncGenerator[T]:
-        """The items, until there are no more or the token is revoked: then Revoked is raised."""
+    def guarded(self, identity: Identity, items: AsyncIterator[T]) -> AsyncGenerator[T]:
+        """The items, until there are no more; Revoked is raised when the token is, or the server stops. Raises TooManyStreams at once."""
+        self.check_room(identity)
+        return self._guarded(identity, items)
+
+    async def _guarded(self, identity: Identity, items: AsyncIterator[T]) -> AsyncGenerator[T]:
         with self.counted(identity):
-            revoked = asyncio.ensure_future(self._accounts.watch(identity).wait())
+            ends = [asyncio.ensure_future(event.wait()) for event in (self._accounts.watch(identity), self._stopping)]
             try:
-                while True:
-                    item = await _first(anext(items, None), revoked)
-                    if item is None:
-                        return
+                while (item := await _first(anext(items, None), ends)) is not None:
                     yield item
             finally:
-                revoked.cancel()
+                for end in ends:
+                    end.cancel()
 
 
-async def _first(wanted: Awaitable[T], revoked: asyncio.Future[Any]) -> T:
+async def _first(wanted: Awaitable[T], ends: Sequence[asyncio.Future[Any]]) -> T:
     task = asyncio.ensure_future(wanted)
     try:
-        await asyncio.wait([task, revoked], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([task, *ends], return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
             raise Revoked
         return task.result()

@@ -17,22 +17,26 @@ from everforge.wire.events import Position
 
 from ..answers import error_body
 from ..calls import new_request_id
+from ..routes import SocketRoute
 from ..service import Service
 from ..sockets import MACHINE_DELETED, Socket, both, read_as
 from ..views import entry
 from .instructions import options
 from .repl import named_or_new
 
-PATH = "/v1/machine/{name}/connect"
 REQUESTS_MAX = 32  # answered at once; more wait in the client's socket
 
 
 async def open_connect(service: Service, identity: Identity, websocket: WebSocket) -> Callable[[Socket], Awaitable[None]]:
+    """A machine's whole tape, live and from any position, and requests in the other direction."""
     machines = service.machines.of(identity.account)
     after = _after(websocket.query_params.get("after"))
     name = await named_or_new(machines, identity, websocket.path_params["name"])
     end = await machines.end_position(name)
     return Connection(machines, name, end if after is None else after, end).talk
+
+
+route = SocketRoute(path="/v1/machine/{name}/connect", scope="exec", open=open_connect)
 
 
 def _after(text: str | None) -> Position | None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from starlette.background import BackgroundTask
 from starlette.responses import Response, StreamingResponse
 
 from everforge.machines.service import Machines
@@ -17,7 +18,7 @@ from everforge.wire.events import Accepted, Displayed, Ended, Event, Output, Pos
 from ..answers import answer, to_json
 from ..calls import Call
 from ..routes import Routes
-from ..streams import Revoked, with_signs_of_life
+from ..streams import Cut, Revoked, with_signs_of_life
 from ..times import to_wire
 from ..views import result
 from .wholelines import WholeLines
@@ -47,28 +48,32 @@ async def wait_for_result(call: Call) -> Response:
     """Wait for an instruction's result. A long wait begins with spaces, which JSON allows before its first character."""
     seq = number(call)
     waiting = asyncio.ensure_future(find_result(call.machines, call.name, seq))
+
+    async def give_up() -> None:  # also when the client is gone before the answer has begun
+        waiting.cancel()
+
     try:
         await asyncio.wait([waiting], timeout=call.service.settings.early_seconds)
-    except asyncio.CancelledError:
-        waiting.cancel()
+        if waiting.done():
+            return answer(instruction_result(seq, waiting.result()))
+        parts = call.service.streams.guarded(call.identity, _with_space(seq, waiting))
+    except BaseException:
+        await give_up()
         raise
-    if waiting.done():
-        return answer(instruction_result(seq, waiting.result()))
-    return StreamingResponse(_long_wait(call, seq, waiting), media_type="application/json")
+    return StreamingResponse(_long_wait(call, parts), media_type="application/json", background=BackgroundTask(give_up))
 
 
-async def _long_wait(call: Call, seq: int, waiting: asyncio.Future[dict[str, Any]]) -> AsyncGenerator[bytes]:
-    async def once() -> AsyncGenerator[bytes]:
-        yield b" "
-        yield to_json(instruction_result(seq, await waiting))
+async def _with_space(seq: int, waiting: asyncio.Future[dict[str, Any]]) -> AsyncGenerator[bytes]:
+    yield b" "
+    yield to_json(instruction_result(seq, await waiting))
 
+
+async def _long_wait(call: Call, parts: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     try:
-        async for part in with_signs_of_life(call.service.streams.guarded(call.identity, once()), b" ", call.service.settings.quiet_seconds):
+        async for part in with_signs_of_life(parts, b" ", call.service.settings.quiet_seconds):
             yield part
     except Revoked:
-        return
-    finally:
-        waiting.cancel()
+        raise Cut from None  # spaces are no result
 
 
 def instruction_result(seq: int, found: dict[str, Any]) -> dict[str, Any]:

@@ -14,19 +14,23 @@ from everforge.wire import api
 from everforge.wire.errors import EverforgeError, Forbidden, ProtocolError
 from everforge.wire.events import Position
 
+from ..routes import SocketRoute
 from ..service import Service
 from ..sockets import Socket, both, read_as
 from .instructions import Told, options
 
-PATH = "/v1/machine/{name}/repl"
 REFUSED = -1  # the number of an instruction that was not taken
 
 
 async def open_repl(service: Service, identity: Identity, websocket: WebSocket) -> Callable[[Socket], Awaitable[None]]:
+    """ForeverVM's WebSocket: instructions in, their output and results out."""
     machines = service.machines.of(identity.account)
     name = await named_or_new(machines, identity, websocket.path_params["name"])
     repl = Repl(machines, name, await machines.end_position(name))
     return repl.talk
+
+
+route = SocketRoute(path="/v1/machine/{name}/repl", scope="exec", open=open_repl)
 
 
 async def named_or_new(machines: Machines, identity: Identity, name: str) -> str:

@@ -1,0 +1,236 @@
+"""Every route, asked by everybody who must not: refused in the right words, with no effect and no hint. Made from the OpenAPI document, so that a
+new route is in it as soon as it is there."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from everforge.accounts.identity import SCOPES
+from everforge.machines.requests import NewMachine
+from everforge.server.app import DOORS, SOCKETS
+from everforge.server.openapi import document
+from everforge.store.base import MachineQuery
+from kit.operations import Operation, operations
+from kit.service import Running, service
+
+OPERATIONS = list(operations(document(DOORS, SOCKETS)))
+GUARDED = [operation for operation in OPERATIONS if operation.scope is not None]
+OF_MACHINES = [operation for operation in GUARDED if operation.of_a_machine]
+NAME, NOBODYS = "machine-of-mine", "machine-of-none"  # equally long: so are the answers
+THEIRS = "theirs-and-mine"
+
+
+class Case:
+    """A server with something of everything, and those who come to it."""
+
+    def __init__(self, running: Running, client: httpx2.AsyncClient) -> None:
+        self.running = running
+        self.client = client
+
+    async def prepare(self) -> None:
+        machines = self.running.machines
+        await machines.create(NewMachine(name=NAME, tags={"project": "demo"}))
+        await machines.run(NAME, "print('here')\nx = 1")
+        await machines.snapshot(NAME, "before")
+        self.stranger = await self.running.account("stranger")
+        owner = await self.running.accounts.identify(self.running.token)
+        stranger = await self.running.accounts.identify(self.stranger)
+        await machines.of(stranger.account).create(NewMachine(name=THEIRS))
+        kept = await self.running.accounts.new_token(owner, name="kept")
+        self.values = {"name": NAME, "seq": "0", "call": "0", "snapshot": "before", "id": kept.record.id, "account": "stranger", "path": "file.txt"}
+        revoked = await self.running.accounts.new_token(owner)
+        await self.running.accounts.revoke(owner, revoked.record.id)
+        expired = await self.running.accounts.new_token(owner, expires_at=time.time() + 0.05)
+        while self.running.accounts.cached(expired.token) or time.time() <= (expired.record.expires_at or 0):
+            await asyncio.sleep(0.01)
+        id, secret = self.running.token.split(".")
+        self.unauthenticated = {
+            "no token": None,
+            "no scheme": self.running.token,
+            "another scheme": f"Basic {self.running.token}",
+            "a scheme alone": "Bearer",
+            "malformed": "Bearer abc",
+            "half of one": f"Bearer {id}.",
+            "a wrong secret": f"Bearer {id}.{secret[::-1]}",
+            "not ASCII": "Bearer \xff\xfe.\xff",
+            "very long": "Bearer " + "a" * 10_000,
+            "revoked": f"Bearer {revoked.token}",
+            "expired": f"Bearer {expired.token}",
+        }
+
+    async def ask(self, operation: Operation, authorization: str | None, **values: str) -> httpx2.Response:
+        headers = {} if authorization is None else {"Authorization": authorization.encode("latin-1")}
+        url = operation.url(self.values | values)
+        return await self.client.request(operation.method, url, headers=headers, **operation.body())  # pyright: ignore[reportArgumentType]
+
+    async def everything(self) -> Any:
+        """All that a request could have changed; when a token was used is not of it."""
+        accounts, found = self.running.accounts, []
+        owner = await accounts.identify(self.running.token)
+        stranger = await accounts.identify(self.stranger)
+        for identity in (owner, stranger):
+            machines = self.running.machines.of(identity.account)
+            for view in await machines.list(MachineQuery()):
+                tape = [event async for event in machines.read(view.record.name)]
+                found.append((dataclasses.replace(view.record, last_used_at=0.0), tape, await machines.points(view.record.name)))
+            found.append([dataclasses.replace(token, last_used_at=None) for token in await accounts.tokens(identity)])
+        return found, await accounts.accounts(owner)
+
+
+@pytest.fixture
+async def case() -> AsyncIterator[Case]:
+    async with service() as running, httpx2.AsyncClient(base_url=running.url) as client:
+        case = Case(running, client)
+        await case.prepare()
+        yield case
+
+
+def error(response: httpx2.Response) -> dict[str, Any]:
+    """The body, and that it has the one form of errors."""
+    body = response.json()
+    assert set(body) == {"code", "message", "retry", "id", "details"}
+    assert body["id"] == response.headers["x-request-id"]
+    return body
+
+
+async def test_nobody_without_a_good_token_gets_anywhere(case: Case) -> None:
+    before = await case.everything()
+    for operation in GUARDED:
+        for who, authorization in case.unauthenticated.items():
+            response = await case.ask(operation, authorization)
+            assert (response.status_code, error(response)["code"]) == (401, "Unauthenticated"), f"{operation.id}, {who}"
+            assert response.headers["www-authenticate"].startswith("Bearer")
+    assert await case.everything() == before
+
+
+async def test_all_bad_tokens_get_the_same_answer(case: Case) -> None:
+    told = set[str]()
+    for authorization in case.unauthenticated.values():
+        if authorization is not None and authorization.startswith("Bearer "):
+            told.add(error(await case.ask(GUARDED[0], authorization))["message"])
+    assert len(told) == 1
+
+
+async def test_a_token_without_the_scope_gets_nowhere(case: Case) -> None:
+    tokens = {scope: await case.running.scoped(*(SCOPES - {scope})) for scope in SCOPES}
+    before = await case.everything()
+    for operation in GUARDED:
+        assert operation.scope is not None
+        response = await case.ask(operation, f"Bearer {tokens[operation.scope]}")
+        body = error(response)
+        assert (response.status_code, body["code"], body["details"]["scope"]) == (403, "Forbidden", operation.scope), operation.id
+    assert await case.everything() == before
+
+
+async def test_what_is_the_owners_alone_is_refused_to_others(case: Case) -> None:
+    owners = [operation for operation in GUARDED if operation.owner_only]
+    assert owners
+    before = await case.everything()
+    for operation in owners:
+        response = await case.ask(operation, f"Bearer {case.stranger}")
+        assert (response.status_code, error(response)["code"]) == (403, "Forbidden"), operation.id
+    assert await case.everything() == before
+
+
+def without_id(response: httpx2.Response) -> tuple[int, Any, dict[str, str]]:
+    body = error(response)
+    headers = {k: v for k, v in response.headers.items() if k not in ("date", "x-request-id")}
+    return response.status_code, {**body, "id": None}, headers
+
+
+async def test_the_machines_of_others_are_not_there_and_nothing_hints_at_them(case: Case) -> None:
+    before = await case.everything()
+    for operation in OF_MACHINES:
+        theirs = await case.ask(operation, f"Bearer {case.stranger}")
+        nobodys = await case.ask(operation, f"Bearer {case.stranger}", name=NOBODYS)
+        assert (theirs.status_code, error(theirs)["code"]) == (404, "MachineNotFound"), operation.id
+        assert str(without_id(theirs)) == str(without_id(nobodys)).replace(NOBODYS, NAME), operation.id
+    assert await case.everything() == before
+
+
+async def test_tokens_of_others_are_not_there(case: Case) -> None:
+    [operation] = [operation for operation in GUARDED if operation.path == "/v1/tokens/{id}"]
+    before = await case.everything()
+    theirs = await case.ask(operation, f"Bearer {case.stranger}")
+    nobodys = await case.ask(operation, f"Bearer {case.stranger}", id="t" + "z" * 11)
+    assert (theirs.status_code, error(theirs)["code"]) == (404, "TokenNotFound")
+    assert str(without_id(theirs)).replace(case.values["id"], "X") == str(without_id(nobodys)).replace("t" + "z" * 11, "X")
+    assert await case.everything() == before
+
+
+async def test_names_that_others_use_are_free(case: Case) -> None:
+    headers = {"Authorization": f"Bearer {case.stranger}"}
+    made = await case.client.post("/v1/machine/new", headers=headers, json={"name": NAME})
+    assert made.json() == {"machine_name": NAME}
+    mine = await case.client.post(f"/v1/machine/{NAME}/fork", headers=case.running.headers, json={"names": [THEIRS]})
+    assert mine.json() == {"machine_name": THEIRS, "machine_names": [THEIRS]}
+    snapshots = (await case.client.get(f"/v1/machine/{NAME}/snapshots", headers=headers)).json()["snapshots"]
+    assert "before" not in {snapshot["name"] for snapshot in snapshots}
+
+
+async def test_lists_show_what_is_ones_own(case: Case) -> None:
+    headers = {"Authorization": f"Bearer {case.stranger}"}
+    for query in ("", "?tag=project=demo", f"?name_prefix={NAME[:4]}", "?state=ready"):
+        listed = await case.client.get(f"/v1/machine/list{query}", headers=headers)
+        assert NAME not in listed.text
+    listed = await case.client.post("/v1/machine/list", headers=headers, json={"tags": {"project": "demo"}})
+    assert listed.json()["machines"] == []
+
+
+async def test_routes_for_everybody_ask_for_no_token(case: Case) -> None:
+    for operation in OPERATIONS:
+        if operation.scope is None:
+            for authorization in (None, "Bearer abc"):
+                response = await case.ask(operation, authorization)
+                assert response.status_code != 401, operation.id
+
+
+# --- WebSockets ------------------------------------------------------------------------------------------------------------------------
+
+
+async def refused(case: Case, path: str, authorization: str | None, name: str = NAME, query: str = "") -> tuple[int, dict[str, Any]]:
+    headers = [] if authorization is None else [("Authorization", authorization)]
+    with pytest.raises(InvalidStatus) as caught:
+        async with connect(case.running.ws + path.replace("{name}", name) + query, additional_headers=headers):
+            pass
+    response = caught.value.response
+    assert response.headers["content-type"] == "application/json"
+    body = json.loads(response.body or b"")
+    assert set(body) == {"code", "message", "retry", "id", "details"}
+    return response.status_code, {**body, "id": None}
+
+
+@pytest.mark.parametrize("path", [socket.path for socket in SOCKETS])
+async def test_websockets_are_refused_in_the_handshake(case: Case, path: str) -> None:
+    without = await case.running.scoped("read", "manage")
+    no_manage = await case.running.scoped("read", "exec")
+    before = await case.everything()
+    for who, authorization in case.unauthenticated.items():
+        for name in (NAME, "new"):
+            if who != "not ASCII":
+                expected = 431 if who == "very long" else 401
+                assert (await refused(case, path, authorization, name))[0] == expected, who
+    for token in ("", "abc", (case.unauthenticated["revoked"] or "").removeprefix("Bearer ")):
+        assert (await refused(case, path, None, query=f"?_forevervm_jwt={token}"))[0] == 401
+    assert (await refused(case, path, f"Bearer {without}"))[0] == 403
+    assert (await refused(case, path, f"Bearer {no_manage}", "new"))[0] == 403
+    theirs = await refused(case, path, f"Bearer {case.stranger}")
+    nobodys = await refused(case, path, f"Bearer {case.stranger}", NOBODYS)
+    assert theirs[0] == 404
+    assert str(theirs) == str(nobodys).replace(NOBODYS, NAME)
+    assert await case.everything() == before
+
+
+async def test_a_token_in_the_address_is_for_websockets_alone(case: Case) -> None:
+    response = await case.client.get(f"/v1/whoami?_forevervm_jwt={case.running.token}")
+    assert response.status_code == 401
