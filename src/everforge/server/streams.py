@@ -85,7 +85,7 @@ async def _first(wanted: Awaitable[T], ends: Sequence[asyncio.Future[Any]]) -> T
     task = asyncio.ensure_future(wanted)
     try:
         await asyncio.wait([task, *ends], return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
+        if any(end.done() for end in ends):  # also when there is always a next item
             raise Revoked
         return task.result()
     finally:
