@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import platform
 import secrets
+import sys
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
@@ -58,7 +58,7 @@ class AsyncDoor:
         self.retry_seconds = retry_seconds
         self.headers = {
             "Authorization": f"Bearer {access.token}",
-            "User-Agent": f"everforge-python/{everforge.__version__} Python/{platform.python_version()}",
+            "User-Agent": f"everforge-python/{everforge.__version__} Python/{sys.version.split()[0]}",
         }
         self._transport = AsyncTransport(self.base_url, self.headers)
         self.met = False  # has this server ever answered? Then it may only be restarting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from everforge.wire import api
 from everforge.wire.events import START
@@ -15,8 +15,10 @@ from ..results import Display, Line, Result
 from .door import SLOW_SECONDS, AsyncDoor, new_key, segment
 from .files import AsyncFiles
 from .instruction import AsyncInstruction, Functions, instruction_text
-from .repl import AsyncRepl
 from .tape import AsyncTapeReader, Entry, pages
+
+if TYPE_CHECKING:
+    from .repl import AsyncRepl
 
 INSTRUCTIONS_A_PAGE = 100
 
@@ -100,6 +102,8 @@ class AsyncMachine:
 
     def repl(self, *, after: int | None = None) -> AsyncRepl:
         """One connection for many instructions: quickest for small ones, and hears what other clients do."""
+        from .repl import AsyncRepl  # and with it the WebSocket library: most programs, and most commands, do without
+
         return AsyncRepl(self._door, self.name, after)
 
     def tape(self, *, after: int = START, follow: bool = False, wait_seconds: float | None = None) -> AsyncIterator[Entry]:

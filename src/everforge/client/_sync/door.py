@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import json
-import platform
 import secrets
+import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
@@ -59,7 +59,7 @@ class Door:
         self.retry_seconds = retry_seconds
         self.headers = {
             "Authorization": f"Bearer {access.token}",
-            "User-Agent": f"everforge-python/{everforge.__version__} Python/{platform.python_version()}",
+            "User-Agent": f"everforge-python/{everforge.__version__} Python/{sys.version.split()[0]}",
         }
         self._transport = Transport(self.base_url, self.headers)
         self.met = False  # has this server ever answered? Then it may only be restarting

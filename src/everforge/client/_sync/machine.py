@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from everforge.wire import api
 from everforge.wire.events import START
@@ -16,8 +16,10 @@ from ..results import Display, Line, Result
 from .door import SLOW_SECONDS, Door, new_key, segment
 from .files import Files
 from .instruction import Functions, Instruction, instruction_text
-from .repl import Repl
 from .tape import Entry, TapeReader, pages
+
+if TYPE_CHECKING:
+    from .repl import Repl
 
 INSTRUCTIONS_A_PAGE = 100
 
@@ -101,6 +103,8 @@ class Machine:
 
     def repl(self, *, after: int | None = None) -> Repl:
         """One connection for many instructions: quickest for small ones, and hears what other clients do."""
+        from .repl import Repl  # and with it the WebSocket library: most programs, and most commands, do without
+
         return Repl(self._door, self.name, after)
 
     def tape(self, *, after: int = START, follow: bool = False, wait_seconds: float | None = None) -> Iterator[Entry]:
