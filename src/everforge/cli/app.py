@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from . import doctor, serve, setup
+from . import doctor, logs, serve, setup
 from .image import build, delete, lock, show
 
 app = typer.Typer(
@@ -15,11 +15,14 @@ app = typer.Typer(
 )  # fmt: skip
 image = typer.Typer(help="The root file systems that machines start from.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(image, name="image")
+machine = typer.Typer(help="Machines: Python processes that never forget.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(machine, name="machine")
 
 app.command("setup")(setup.setup)
 app.command("doctor")(doctor.doctor)
 app.command("serve")(serve.serve)
 app.command("settings")(serve.settings)
+machine.command("logs")(logs.logs)
 image.command("build")(build.build)
 image.command("list")(show.list_images)
 image.command("lock")(lock.lock)

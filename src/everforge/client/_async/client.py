@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import Any, Literal
 
@@ -19,11 +19,19 @@ MACHINES_A_PAGE = 500
 class AsyncEverforge:
     """Without arguments it finds its server by itself: the environment, what `everforge login` left, or the server on this computer."""
 
-    def __init__(self, token: str | None = None, base_url: str | None = None, *, retry_seconds: float = RETRY_SECONDS) -> None:
-        """`retry_seconds`: for how long a request is tried again, where that is safe and may help."""
+    def __init__(
+        self,
+        token: str | None = None,
+        base_url: str | None = None,
+        *,
+        retry_seconds: float = RETRY_SECONDS,
+        on_connection: Callable[[bool], Any] | None = None,
+    ) -> None:
+        """`retry_seconds`: for how long a request is tried again, where that is safe and may help. `on_connection` is told False when a stream has
+        lost the server, and True when it has found it again."""
         access = find_access(token, base_url)
         self.base_url = access.base_url
-        self._door = AsyncDoor(access, retry_seconds)
+        self._door = AsyncDoor(access, retry_seconds, on_connection)
         self.tokens = AsyncTokens(self._door)
         self.accounts = AsyncAccounts(self._door)
 

@@ -82,14 +82,20 @@ class AsyncRepl:
 
         await self._channel.open()
         listener = self._channel.listen(ours)
-        text = instruction_text(code, timeout_seconds, env, functions)
         try:
-            message = {"type": "exec", "key": key, **body_of(api.Exec(instruction=text, interrupt=interrupt or None))}
-            reply = await self._channel.ask(message, again=True)
+            seq = await self._submit(instruction_text(code, timeout_seconds, env, functions), interrupt, key)
         except BaseException:
             await listener.close()
             raise
-        return AsyncInstruction(self._door, self.machine_name, reply["instruction_seq"], fresh=True, functions=functions, source=listener)
+        return AsyncInstruction(self._door, self.machine_name, seq, fresh=True, functions=functions, source=listener)
+
+    async def submit(self, code: str, *, timeout_seconds: float | None = None, interrupt: bool = False, key: str | None = None) -> int:
+        """Hands code over and gives its number, for whoever reads `entries()`: there `accepted` has the key, and all that follows the number."""
+        return await self._submit(instruction_text(code, timeout_seconds, None, None), interrupt, key or new_key())
+
+    async def _submit(self, text: api.InstructionText, interrupt: bool, key: str) -> int:
+        message = {"type": "exec", "key": key, **body_of(api.Exec(instruction=text, interrupt=interrupt or None))}
+        return (await self._channel.ask(message, again=True))["instruction_seq"]
 
     async def stream(self, code: str, *, timeout_seconds: float | None = None, env: Mapping[str, str] | None = None) -> AsyncIterator[Line]:
         """As `machine.stream`, over this connection."""

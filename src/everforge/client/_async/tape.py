@@ -109,12 +109,14 @@ class AsyncTapeReader:
         url = self._door.url(self._path, {"after": self.cursor, "follow": True, "instruction": self._instruction})
         self._answer = await self._door.send("GET", url, NDJSON, None, self.deadline.within(SILENCE_SECONDS))
         self._chunks = self._answer.chunks()
+        self._door.tell(connected=True)
         self._opened, self._rest = time.monotonic(), b""
 
     async def _pause(self, error: EverforgeError) -> None:
         """Before the next connection. A stream that was merely silent for long is simply opened again."""
         healthy = self._answer is not None and time.monotonic() - self._opened >= HEALTHY_SECONDS
         await self.close()
+        self._door.tell(connected=False)
         if healthy:
             self._patience.renew()
         pause = self._patience.pause(error.retry_after_seconds)

@@ -210,6 +210,7 @@ class Channel:
                 error = error_of(e.status, e.headers, e.body, self._door.base_url)
             else:
                 self._door.met = True
+                self._door.tell(connected=True)
                 return self._socket
             pause = self._patience.pause(error.retry_after_seconds) if self._door.may_ask_again(error, again=True) else None
             if pause is None:
@@ -241,6 +242,7 @@ class Channel:
             socket.close()
         if isinstance(cut, Closed):
             _check_closed(cut, self._door.base_url)
+        self._door.tell(connected=False)
         pause = self._patience.pause()
         if pause is None:
             raise self._door.unreachable(cut)

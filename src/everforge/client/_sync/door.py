@@ -54,9 +54,11 @@ def body_of(request: api.Request) -> dict[str, Any]:
 class Door:
     """To one server, with one token."""
 
-    def __init__(self, access: Access, retry_seconds: float = RETRY_SECONDS) -> None:
+    def __init__(self, access: Access, retry_seconds: float = RETRY_SECONDS, on_connection: Callable[[bool], Any] | None = None) -> None:
         self.base_url = access.base_url
         self.retry_seconds = retry_seconds
+        self._on_connection = on_connection
+        self._lost = False
         self.headers = {
             "Authorization": f"Bearer {access.token}",
             "User-Agent": f"everforge-python/{everforge.__version__} Python/{sys.version.split()[0]}",
@@ -66,6 +68,13 @@ class Door:
 
     def close(self) -> None:
         self._transport.close()
+
+    def tell(self, connected: bool) -> None:
+        """Of streams that find their way back by themselves: whoever watches them is told once of a loss, and once when it is over."""
+        if self._lost is connected:
+            self._lost = not connected
+            if self._on_connection is not None:
+                self._on_connection(connected)
 
     def url(self, path: str, query: Query | None = None) -> str:
         pairs: list[tuple[str, str]] = []

@@ -83,14 +83,20 @@ class Repl:
 
         self._channel.open()
         listener = self._channel.listen(ours)
-        text = instruction_text(code, timeout_seconds, env, functions)
         try:
-            message = {"type": "exec", "key": key, **body_of(api.Exec(instruction=text, interrupt=interrupt or None))}
-            reply = self._channel.ask(message, again=True)
+            seq = self._submit(instruction_text(code, timeout_seconds, env, functions), interrupt, key)
         except BaseException:
             listener.close()
             raise
-        return Instruction(self._door, self.machine_name, reply["instruction_seq"], fresh=True, functions=functions, source=listener)
+        return Instruction(self._door, self.machine_name, seq, fresh=True, functions=functions, source=listener)
+
+    def submit(self, code: str, *, timeout_seconds: float | None = None, interrupt: bool = False, key: str | None = None) -> int:
+        """Hands code over and gives its number, for whoever reads `entries()`: there `accepted` has the key, and all that follows the number."""
+        return self._submit(instruction_text(code, timeout_seconds, None, None), interrupt, key or new_key())
+
+    def _submit(self, text: api.InstructionText, interrupt: bool, key: str) -> int:
+        message = {"type": "exec", "key": key, **body_of(api.Exec(instruction=text, interrupt=interrupt or None))}
+        return (self._channel.ask(message, again=True))["instruction_seq"]
 
     def stream(self, code: str, *, timeout_seconds: float | None = None, env: Mapping[str, str] | None = None) -> Iterator[Line]:
         """As `machine.stream`, over this connection."""

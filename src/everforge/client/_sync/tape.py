@@ -110,12 +110,14 @@ class TapeReader:
         url = self._door.url(self._path, {"after": self.cursor, "follow": True, "instruction": self._instruction})
         self._answer = self._door.send("GET", url, NDJSON, None, self.deadline.within(SILENCE_SECONDS))
         self._chunks = self._answer.chunks()
+        self._door.tell(connected=True)
         self._opened, self._rest = time.monotonic(), b""
 
     def _pause(self, error: EverforgeError) -> None:
         """Before the next connection. A stream that was merely silent for long is simply opened again."""
         healthy = self._answer is not None and time.monotonic() - self._opened >= HEALTHY_SECONDS
         self.close()
+        self._door.tell(connected=False)
         if healthy:
             self._patience.renew()
         pause = self._patience.pause(error.retry_after_seconds)

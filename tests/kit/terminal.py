@@ -1,0 +1,94 @@
+"""The command line as a process of its own: behind pipes, or on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pexpect
+
+COMMAND = [sys.executable, "-m", "everforge"]
+PATIENCE_SECONDS = 90  # of a test on a computer with much else to do
+
+
+def environment(url: str, token: str, home: Path, **more: str) -> dict[str, str]:
+    """Of a person who has nothing but this server."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    folders = {"HOME": home, "XDG_STATE_HOME": home / "state", "XDG_CONFIG_HOME": home / "config", "EVERFORGE_DATA": home / "data"}
+    return {
+        **kept,
+        **{name: str(folder) for name, folder in folders.items()},
+        "EVERFORGE_URL": url,
+        "EVERFORGE_TOKEN": token,
+        "TERM": "xterm",
+        **more,
+    }
+
+
+async def start(env: Mapping[str, str], *words: str) -> Process:
+    return await asyncio.create_subprocess_exec(*COMMAND, *words, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=dict(env))
+
+
+async def run(env: Mapping[str, str], *words: str, stdin: str = "") -> tuple[int | None, str, str]:
+    """Exit code, stdout, stderr."""
+    process = await start(env, *words)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        out, err = await process.communicate(stdin.encode())
+    return process.returncode, out.decode(), err.decode()
+
+
+class Terminal:
+    """A person at a terminal. What is expected is plain text; colours and movements are left out before it is compared."""
+
+    def __init__(self, env: Mapping[str, str], *words: str) -> None:
+        self.child = pexpect.spawn(
+            COMMAND[0],
+            [*COMMAND[1:], *words],
+            env=dict(env),
+            timeout=PATIENCE_SECONDS,
+            encoding="utf-8",
+            codec_errors="replace",
+            dimensions=(40, 120),
+        )  # pyright: ignore[reportArgumentType] - it takes any mapping
+
+    async def sees(self, *texts: str) -> str:
+        """One after another. Everything up to there."""
+        seen = ""
+        for text in texts:
+            await asyncio.to_thread(self.child.expect, _between_escapes(text))
+            seen += (self.child.before or "") + str(self.child.after)
+        return plain(seen)
+
+    def types(self, text: str) -> None:
+        self.child.send(text)
+
+    async def ends(self) -> int | None:
+        await asyncio.to_thread(self.child.expect, pexpect.EOF)
+        await asyncio.to_thread(self.child.close)
+        return self.child.exitstatus
+
+
+@contextmanager
+def terminal(env: Mapping[str, str], *words: str) -> Generator[Terminal]:
+    made = Terminal(env, *words)
+    try:
+        yield made
+    finally:
+        made.child.close(force=True)
+
+
+ESCAPE = r"(?:\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>])"
+
+
+def plain(text: str) -> str:
+    return re.sub(ESCAPE, "", text)
+
+
+def _between_escapes(text: str) -> str:
+    return f"{ESCAPE}*".join(re.escape(character) for character in text)
