@@ -181,7 +181,8 @@ class House:
         for keeper in self._keepers:
             await _bury(keeper)
         self._keepers.clear()
-        await asyncio.gather(self.machines.forge.archive.close(), self.machines.forge.image_scrub.close())
+        forge = self.machines.forge
+        await asyncio.gather(forge.archive.close(), forge.image_scrub.close(), forge.expiry.close())
         await self.snapshots.close()  # its threads may still be writing
 
     async def restart(self) -> Machines:

@@ -1,18 +1,59 @@
-"""What a new machine begins as: its record, from what was asked for and the server's defaults, and its first point."""
+"""New machines: what they begin as, from what was asked for and the server's defaults."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
 
 from everforge.store.base import Durability, History, MachineRecord, PointReason, PointRecord
-from everforge.wire.events import Position
+from everforge.store.threads import to_its_end
+from everforge.wire.errors import InvalidInput
+from everforge.wire.events import START, Position
 from everforge.wire.ids import AccountId, SnapshotId, machine_name, new_machine_id, new_machine_name
 
 from . import requests
+from .keys import Key
 from .lifecycle import Residence
 from .requests import NewMachine
 from .settings import MachineSettings
+
+if TYPE_CHECKING:
+    from .forge import Forge
+
+
+async def create(forge: Forge, wanted: NewMachine, account: AccountId, key: str | None) -> MachineRecord:
+    """From its image, started behind the answer. With a key: what was made with it before."""
+    record = new_record(wanted, account, forge.settings, forge.engine.name)
+    image = requests.image(forge.settings.image if wanted.image is None else wanted.image)
+    check_memory(forge, record)
+    made, _ = await forge.keys.once(account, "create", key, describe(wanted, record), lambda key: to_its_end(_begin(forge, record, image, key)))
+    return made[0]
+
+
+async def _begin(forge: Forge, record: MachineRecord, image: str, key: Key) -> Sequence[MachineRecord]:
+    entry = await forge.images.find(image)
+    template = forge.templates.id(entry.image.digest, record.disk_mb)  # made behind the answer, if it is not there yet
+    record = replace(record, image=entry.image.digest, head=template)
+    point = first_point(record, template, "template", START, None)
+    with forge.steps.step("record new machine"):
+        await forge.store.create(record, points=[point], key=key([record.id]))
+    forge.begin(record)
+    if record.expires_at is not None:
+        forge.expiry.look_again()
+    return [record]
+
+
+def check_memory(forge: Forge, record: MachineRecord) -> None:
+    if record.memory_mb > forge.admission.budget_mb:
+        raise InvalidInput(f"memory_mb is {record.memory_mb}, but this server has {forge.admission.budget_mb} MB for all its machines")
+
+
+def describe(wanted: NewMachine, record: MachineRecord) -> dict[str, Any]:
+    """The request, to know it again; the larger parts as they were found to be sound."""
+    sound = ("tags", "metadata", "env")
+    return {f.name: getattr(record if f.name in sound else wanted, f.name) for f in fields(wanted)}
 
 
 def new_record(wanted: NewMachine, account: AccountId, settings: MachineSettings, engine: str) -> MachineRecord:
@@ -42,6 +83,7 @@ def new_record(wanted: NewMachine, account: AccountId, settings: MachineSettings
         tags=requests.tags(_or(wanted.tags, {}), s),
         metadata=requests.metadata(_or(wanted.metadata, {}), s),
         env=requests.env(_or(wanted.env, {}), s),
+        expires_at=requests.expires_at(wanted.expires_at, now),
     )
 
 

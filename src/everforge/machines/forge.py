@@ -17,9 +17,11 @@ from .admission import Admission
 from .agenda import Agenda
 from .archive import Archive
 from .dossier import Dossier
+from .expiry import Expiry
 from .housing import Housing
 from .keeper import Keeper
-from .keepers import Keepers, OpeningLocks
+from .keepers import Keepers, Locks
+from .keys import RequestKeys
 from .residency import Residency
 from .scrub import ImageScrub
 from .settings import MachineSettings, check
@@ -57,7 +59,9 @@ class Forge:
         self.keepers = Keepers()
         budget_mb = settings.host_memory_mb or host_memory_mb * 3 // 4
         self.admission = Admission(int(budget_mb * settings.memory_overcommit), self.keepers.all)
-        self._opening = OpeningLocks()
+        self._opening = Locks()  # one at a time opens or deletes a machine
+        self.keys = RequestKeys(store)
+        self.expiry = Expiry(store, self.delete)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = False
         self.why_gone = recover.LOST_WITH_ITS_PROCESS  # what a machine that should be awake and is not died of
@@ -69,10 +73,12 @@ class Forge:
         await recover.recover(self)
         self.archive.look_around(self.settings.pack_after_start_seconds)
         self.image_scrub.begin()
+        self.expiry.begin()
 
     async def stop(self, *, hibernate: bool = True) -> Sequence[MachineName]:
         """Orderly: hibernate everything; or leave the machines to the warden for the next server. Returns those that are awake still."""
         self._stopping = True
+        await self.expiry.close()
         if hibernate:
             await asyncio.gather(*(k.settle() for k in self.keepers.all()))
         left = [k.dossier.record.name for k in self.keepers.all() if k.residency.housing.incarnation is not None]
@@ -92,6 +98,7 @@ class Forge:
     async def let_go(self) -> None:
         """Stop every keeper where it is; the machines stay as they are."""
         self._stopping = True
+        await self.expiry.close()
         for task in self._tasks:
             task.cancel()
         if self._tasks:

@@ -7,17 +7,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from everforge.store.base import MachineRecord, PointRecord
+from everforge.store.base import MachineRecord, PointRecord, Store
+from everforge.wire.errors import InvalidInput
 from everforge.wire.events import START, Accepted, Ended, Event, Moved, Position
-from everforge.wire.ids import MachineName, SnapshotId, new_machine_id
+from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId, new_machine_id
 
-from .creation import first_point
+from . import requests
+from .creation import check_memory, describe, first_point, new_record
+from .keys import Key
 from .lifecycle import Residence
-from .points import point_of
+from .points import Target, find, point_of
+from .requests import NewMachine
 
 if TYPE_CHECKING:
     from .forge import Forge
     from .keeper import Keeper
+
+PAGE = 500
 
 
 async def reset(forge: Forge, keeper: Keeper) -> SnapshotId | None:
@@ -32,7 +38,7 @@ async def reset(forge: Forge, keeper: Keeper) -> SnapshotId | None:
     return await keeper.residency.reset(point)
 
 
-async def fork(keeper: Keeper, names: Sequence[MachineName]) -> Sequence[MachineRecord]:
+async def fork(keeper: Keeper, names: Sequence[MachineName], key: Key) -> Sequence[MachineRecord]:
     """All of them, or none."""
     residency, store = keeper.residency, keeper.dossier.store
     await residency.check_accepting()
@@ -45,10 +51,71 @@ async def fork(keeper: Keeper, names: Sequence[MachineName]) -> Sequence[Machine
     records = [_forked(source, name, point, position) for name in names]
     waiting = [e.instruction for e in await store.unended(source.id) if isinstance(e, Accepted) and e.position <= position]
     with keeper.dossier.steps.step("record forks"):
-        await store.create_together([(r, _ends(waiting), first_point(r, point.snapshot, "fork", position, point.instruction)) for r in records])
-    told = Moved(event="forked", residence=source.residence, detail={"to": [r.name for r in records], "snapshot": point.snapshot})
-    await keeper.dossier.write(events=[told], step="tell of forks")
+        machines = [(r, _ends(waiting), first_point(r, point.snapshot, "fork", position, point.instruction)) for r in records]
+        await store.create_together(machines, key([r.id for r in records]))
+    await _tell(keeper, records, point)
     return records
+
+
+async def create_from(forge: Forge, wanted: NewMachine, account: AccountId, key: str | None) -> MachineRecord:
+    """A new machine that goes on from a kept point of another; as a fork it is asleep until it is wanted."""
+    origin = requests.snapshot_of(wanted.from_snapshot)
+    for field in ("image", "disk_mb", "env"):
+        if getattr(wanted, field) is not None:
+            raise InvalidInput(f"{field} is what a machine begins with, and this one goes on from a snapshot: leave it out")
+    record = new_record(wanted, account, forge.settings, forge.engine.name)
+    check_memory(forge, record)
+
+    async def make(key: Key) -> Sequence[MachineRecord]:
+        keeper = await forge.keeper(account, origin.machine)
+        return [await keeper.operate("fork", lambda: _begin_from(forge, keeper, origin.snapshot, wanted, record, key))]
+
+    made, _ = await forge.keys.once(account, "create", key, describe(wanted, record), make)
+    return made[0]
+
+
+async def _begin_from(forge: Forge, keeper: Keeper, snapshot: str, wanted: NewMachine, record: MachineRecord, key: Key) -> MachineRecord:
+    """In its place among the source's operations, so that the point cannot be dropped meanwhile."""
+    store, source = keeper.dossier.store, keeper.dossier.record
+    point = find(await store.points(source.id), Target(snapshot=snapshot))
+    limits = {name: getattr(source, name) for name in ("memory_mb", "cpus", "processes") if getattr(wanted, name) is None}
+    record = replace(
+        _forked(source, record.name, point, point.position),
+        **{name: getattr(record, name) for name in ("memory_mb", "cpus", "processes", "idle_seconds", "history", "durability")} | limits,
+        id=record.id,
+        tags=record.tags,
+        metadata=record.metadata,
+        expires_at=record.expires_at,
+    )
+    waiting = await _waiting_at(store, source.id, point)
+    reason = "template" if point.reason == "template" else "fork"
+    with keeper.dossier.steps.step("record forks"):
+        first = first_point(record, point.snapshot, reason, point.position, point.instruction)
+        await store.create_together([(record, _ends(waiting), first)], key([record.id]))
+    if record.expires_at is not None:
+        forge.expiry.look_again()
+    await _tell(keeper, [record], point)
+    return record
+
+
+async def _waiting_at(store: Store, source: MachineId, point: PointRecord) -> Sequence[int]:
+    """What was accepted and had not ended where the point was taken: on the new tape it would never end."""
+    waiting: list[int] = []
+    after = -1 if point.instruction is None else point.instruction
+    while page := await store.instructions(source, after, PAGE):
+        for accepted, ended in page:
+            assert isinstance(accepted, Accepted)
+            if accepted.position > point.position:
+                return waiting
+            if ended is None or ended.position > point.position:
+                waiting.append(accepted.instruction)
+            after = accepted.instruction
+    return waiting
+
+
+async def _tell(keeper: Keeper, forks: Sequence[MachineRecord], point: PointRecord) -> None:
+    told = Moved(event="forked", residence=keeper.dossier.record.residence, detail={"to": [r.name for r in forks], "snapshot": point.snapshot})
+    await keeper.dossier.write(events=[told], step="tell of forks")
 
 
 def _ends(waiting: Sequence[int]) -> list[Event]:
@@ -73,6 +140,7 @@ def _forked(source: MachineRecord, name: MachineName, point: PointRecord, positi
         error=None,
         failed_wakes=0,
         notice=None,
+        expires_at=None,  # nobody asked for the end of this one
         source=source.id,
         source_position=position,
     )

@@ -48,14 +48,14 @@ def _owned(keeper: Keeper) -> tuple[AccountId, str]:
     return keeper.dossier.record.account, keeper.dossier.record.name
 
 
-class OpeningLocks:
-    """One at a time opens or deletes a machine. A lock lives as long as anybody holds it or waits for it, and not longer."""
+class Locks:
+    """One at a time of each name. A lock lives as long as anybody holds it or waits for it, and not longer."""
 
     def __init__(self) -> None:
-        self._locks: dict[MachineId, tuple[asyncio.Lock, int]] = {}
+        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
 
     @asynccontextmanager
-    async def of(self, id: MachineId) -> AsyncGenerator[None]:
+    async def of(self, id: str) -> AsyncGenerator[None]:
         lock, users = self._locks.get(id, (asyncio.Lock(), 0))
         self._locks[id] = (lock, users + 1)
         try:

@@ -12,16 +12,25 @@ from typing import Any, cast, get_args
 
 from everforge.store.base import Durability, History, MachineQuery
 from everforge.wire.errors import InvalidInput
-from everforge.wire.ids import SNAPSHOT_ID, show
+from everforge.wire.ids import SNAPSHOT_ID, machine_name, show
 
 from .settings import MachineSettings
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SNAPSHOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}")
+EXPIRES_AT_MAX = 253_402_300_799.0  # the end of the year 9999, which is as far as times on the wire go
 KEY_LENGTH_MAX = 255
 QUERY_LIMIT_MAX = 10_000
 FUNCTIONS_MAX = 100
 FUNCTION_LENGTH_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotOf:
+    """A kept point of a machine."""
+
+    machine: str
+    snapshot: str  # id or name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +49,8 @@ class NewMachine:
     tags: Mapping[str, str] | None = None
     metadata: Mapping[str, Any] | None = None
     env: Mapping[str, str] | None = None
+    expires_at: float | None = None  # seconds since 1970; it is deleted then
+    from_snapshot: SnapshotOf | None = None  # it goes on from there, instead of beginning from its image
 
 
 def whole(field: str, value: object, low: int, high: int, unit: str) -> int:
@@ -131,6 +142,14 @@ def query(value: MachineQuery) -> None:
         raise InvalidInput("residences are a set of words, not one word")
 
 
+def expires_at(value: object, now: float) -> float | None:
+    if value is None:
+        return None
+    if not _is_number(value) or not now < value <= EXPIRES_AT_MAX:  # pyright: ignore[reportOperatorIssue]
+        raise InvalidInput(f"expires_at must be a time in the future, not {show(value)}")
+    return float(value)  # pyright: ignore[reportArgumentType]
+
+
 def code(value: object, settings: MachineSettings) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"code must be text, not {type(value).__name__}")
@@ -149,6 +168,12 @@ def key(value: object) -> str | None:
     if not isinstance(value, str) or not 0 < len(value) <= KEY_LENGTH_MAX or not value.isprintable():
         raise InvalidInput(f"an idempotency key has 1 to {KEY_LENGTH_MAX} printable characters")
     return value
+
+
+def snapshot_of(value: object) -> SnapshotOf:
+    if not isinstance(value, SnapshotOf):
+        raise InvalidInput(f"from_snapshot names a machine and one of its snapshots, unlike {show(value)}")
+    return SnapshotOf(machine_name(value.machine), snapshot(value.snapshot))
 
 
 def snapshot_name(value: object) -> str | None:

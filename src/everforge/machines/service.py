@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import time
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from everforge.store.base import Durability, History, MachineQuery, MachineRecord, PointRecord
 from everforge.store.threads import to_its_end
@@ -13,11 +15,11 @@ from everforge.wire.errors import InstructionNotFound, InvalidInput, NameTaken
 from everforge.wire.events import START, Accepted, Displayed, Ended, Event, Position
 from everforge.wire.ids import OWNER, AccountId, MachineName, SnapshotId, machine_name, new_machine_name
 
-from . import forks, marks, requests
+from . import creation, forks, marks, requests
 from .agenda import Work
-from .creation import first_point, new_record
 from .forge import Forge
 from .keeper import Keeper
+from .keys import Key
 from .lifecycle import Residence, Turn, state
 from .points import Target
 from .requests import NewMachine
@@ -42,6 +44,17 @@ class Facts:
     source: MachineName | None  # what it was forked from, while that is there
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    machines: int
+    awake: int  # and those on their way there, or to sleep
+    asleep: int
+    broken: int
+    instructions: int  # accepted, and
+    runtime_ms: int  # how long they ran: also of machines that are gone
+    disk_bytes: int  # snapshots, as they were saved
+
+
 @dataclass(frozen=True, slots=True)
 class RolledBack:
     point: PointRecord
@@ -60,33 +73,24 @@ class Machines:
 
     # --- machines ------------------------------------------------------------------------------------------------------------------------
 
-    async def create(self, wanted: NewMachine | None = None) -> MachineView:
-        """Answers as soon as the machine is recorded; it is started behind the answer."""
+    async def create(self, wanted: NewMachine | None = None, *, key: str | None = None) -> MachineView:
+        """Answers as soon as the machine is recorded; it is started behind the answer. The same again with the same key is the same machine."""
         self.forge.check_running()
         wanted = NewMachine() if wanted is None else wanted
         if not isinstance(wanted, NewMachine):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
             raise InvalidInput(f"a new machine is described by NewMachine, not by {type(wanted).__name__}")
-        record = new_record(wanted, self.account, self.forge.settings, self.forge.engine.name)
-        entry = await self.forge.images.find(requests.image(self.forge.settings.image if wanted.image is None else wanted.image))
-        if record.memory_mb > self.forge.admission.budget_mb:
-            raise InvalidInput(f"memory_mb is {record.memory_mb}, but this server has {self.forge.admission.budget_mb} MB for all its machines")
-        template = self.forge.templates.id(entry.image.digest, record.disk_mb)  # made behind the answer, if it is not there yet
-        record = replace(record, image=entry.image.digest, head=template)
-        point = first_point(record, template, "template", START, None)
-        with self.forge.steps.step("record new machine"):
-            await self.forge.store.create(record, points=[point])
-        keeper = self.forge.begin(record)
-        return self._view(keeper.dossier.record, keeper)
+        make = creation.create if wanted.from_snapshot is None else forks.create_from
+        record = await make(self.forge, wanted, self.account, requests.key(key))
+        return self._now(record)
 
     async def get(self, name: str) -> MachineView:
         record = await self.forge.record(self.account, name)
-        keeper = self.forge.keepers.get(record.id)
-        return self._view(keeper.dossier.present if keeper else record, keeper)
+        return self._now(record)
 
     async def list(self, query: MachineQuery) -> Sequence[MachineView]:
         requests.query(query)
         query = replace(query, account=self.account)
-        return [self._view(k.dossier.present if (k := self.forge.keepers.get(r.id)) else r, k) for r in await self.forge.store.machines(query)]
+        return [self._now(record) for record in await self.forge.store.machines(query)]
 
     async def update(
         self,
@@ -97,7 +101,9 @@ class Machines:
         idle_seconds: float | None = None,
         history: History | None = None,
         durability: Durability | None = None,
+        expires_at: float | Literal["keep"] | None = "keep",
     ) -> MachineView:
+        """What is not named stays. `expires_at` None: never."""
         s = self.forge.settings
         fields: dict[str, Any] = {}
         if tags is not None:
@@ -110,10 +116,14 @@ class Machines:
             fields["history"] = requests.one_of("history", history, History)
         if durability is not None:
             fields["durability"] = requests.one_of("durability", durability, Durability)
+        if expires_at != "keep":
+            fields["expires_at"] = requests.expires_at(expires_at, time.time())
         keeper = await self.forge.keeper(self.account, name)
         with keeper.pinned():
             await to_its_end(keeper.dossier.write(set=fields, step="update", patient=False))
             keeper.look_again()
+        if fields.get("expires_at") is not None:
+            self.forge.expiry.look_again()
         return self._view(keeper.dossier.present, keeper)
 
     async def delete(self, name: str) -> None:
@@ -252,16 +262,25 @@ class Machines:
         keeper = await self.forge.keeper(self.account, name)
         return await keeper.operate("reset", lambda: forks.reset(self.forge, keeper))
 
-    async def fork(self, name: str, *, count: int = 1, names: Sequence[str] | None = None) -> Sequence[MachineView]:
-        """New machines that go on from where this one is. However many, the source is stopped for one save only; a sleeping one is not woken."""
+    async def fork(self, name: str, *, count: int = 1, names: Sequence[str] | None = None, key: str | None = None) -> Sequence[MachineView]:
+        """New machines that go on from where this one is. However many, the source is stopped for one save only; a sleeping one is not woken.
+
+        The same again with the same key are the same machines.
+        """
         self.forge.check_running()
         wanted = self._fork_names(count, names)
-        for taken in wanted:
-            if wanted.count(taken) > 1 or await self.forge.store.find(self.account, taken):
-                raise NameTaken(f"there is a machine {taken} already")
+        key = requests.key(key)
         keeper = await self.forge.keeper(self.account, name)
-        records = await keeper.operate("fork", lambda: forks.fork(keeper, wanted))
-        return [self._view(record, None) for record in records]
+
+        async def make(key: Key) -> Sequence[MachineRecord]:
+            for taken in wanted:
+                if wanted.count(taken) > 1 or await self.forge.store.find(self.account, taken):
+                    raise NameTaken(f"there is a machine {taken} already")
+            return await keeper.operate("fork", lambda: forks.fork(keeper, wanted, key))
+
+        request = [len(wanted), None if names is None else wanted]
+        records, _ = await self.forge.keys.once(self.account, f"fork {keeper.id}", key, request, make)
+        return [self._now(record) for record in records]
 
     def _fork_names(self, count: int, names: Sequence[str] | None) -> list[MachineName]:
         if names is None:
@@ -284,15 +303,52 @@ class Machines:
             source=source.name if source is not None and source.deleted_at is None else None,
         )
 
+    async def usage(self) -> Usage:
+        """Of this account."""
+        found = await self.forge.store.usage(self.account)
+        states = by_state(found.residences)
+        awake = sum(states[word] for word in ("creating", "waking", "ready", "hibernating"))
+        return Usage(
+            machines=sum(states.values()),
+            awake=awake,
+            asleep=states["asleep"],
+            broken=states["broken"],
+            instructions=found.instructions,
+            runtime_ms=found.runtime_ms,
+            disk_bytes=found.disk_bytes,
+        )
+
+    async def counts(self) -> Mapping[str, int]:
+        """How many machines of all accounts there are in each state."""
+        states = by_state(await self.forge.store.counts())
+        busy = sum(keeper.turn is not Turn.IDLE for keeper in self.forge.keepers.all())
+        states["busy"] = min(busy, states["ready"])  # the keepers may be a moment ahead of the store
+        states["ready"] -= states["busy"]
+        return states
+
     async def memory_bytes(self, name: str) -> int:
         """Of the host, now; 0 for one that sleeps."""
         keeper = self.forge.keepers.get((await self.forge.record(self.account, name)).id)
         incarnation = keeper.residency.housing.incarnation if keeper else None
         return await incarnation.sandbox.memory_bytes() if incarnation else 0
 
+    def _now(self, record: MachineRecord) -> MachineView:
+        """Its keeper knows more than the store."""
+        keeper = self.forge.keepers.get(record.id)
+        return self._view(keeper.dossier.present if keeper else record, keeper)
+
     def _view(self, record: MachineRecord, keeper: Keeper | None) -> MachineView:
         turn = keeper.turn if keeper else Turn.IDLE
         return MachineView(record, state(Residence(record.residence), turn), keeper.pending if keeper else 0)
+
+
+def by_state(residences: Mapping[str, int]) -> Counter[str]:
+    """In the words that users see; those about to be gone aside."""
+    states: Counter[str] = Counter()
+    for residence, count in residences.items():
+        states[state(Residence(residence), Turn.IDLE)] += count
+    del states["deleted"]
+    return states
 
 
 __all__ = ["MachineName", "MachineView", "Machines", "RolledBack"]
