@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from everforge.wire.errors import RouteNotFound
 
 from .answers import refusal, to_json
-from .calls import new_request_id
+from .calls import Call, new_request_id
 from .dispatch import Endpoint
 from .doors import connect, health, identity, instructions, machines, pages, repl, snapshots, tape
 from .openapi import document
@@ -21,7 +21,21 @@ from .routes import Route, Routes, SocketRoute
 from .service import Service
 from .sockets import SocketEndpoint
 
-DOORS: Sequence[Routes] = (instructions.routes, machines.routes, tape.routes, snapshots.routes, identity.routes, health.routes, pages.routes)
+routes = Routes("server")
+
+
+@routes.add("GET", "/openapi.json", scope=None)
+async def openapi(call: Call) -> Response:
+    """This document."""
+    return Response(_document(), media_type="application/json")
+
+
+@cache
+def _document() -> bytes:
+    return to_json(document(DOORS, SOCKETS))
+
+
+DOORS: Sequence[Routes] = (instructions.routes, machines.routes, tape.routes, snapshots.routes, identity.routes, health.routes, pages.routes, routes)
 SOCKETS: Sequence[SocketRoute] = (repl.route, connect.route)
 
 
@@ -33,7 +47,6 @@ def application(service: Service) -> ASGIApp:
     routes: list[BaseRoute] = [
         *(WebSocketRoute(socket.path, SocketEndpoint(service, socket.scope, socket.open)) for socket in SOCKETS),
         *(Path(path, Endpoint(service, path, methods)) for path, methods in _fixed_first(paths)),
-        Path("/openapi.json", _show_document),
     ]
     service.metrics.watch_streams(lambda: service.streams.count)
     return _Front(Router(routes, redirect_slashes=False, default=_not_found))
@@ -55,15 +68,6 @@ class _Front:
             scope["path"] = "/" + scope["path"].lstrip("/")
             scope["raw_path"] = b"/" + scope.get("raw_path", b"").lstrip(b"/")
         await self._inner(scope, receive, send)
-
-
-@cache
-def _document() -> bytes:
-    return to_json(document(DOORS, SOCKETS))
-
-
-async def _show_document(scope: Scope, receive: Receive, send: Send) -> None:
-    await Response(_document(), media_type="application/json")(scope, receive, send)
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
