@@ -25,6 +25,7 @@ SHORT_NAMES: Mapping[str, str] = {
     "application/javascript": "javascript",
     "application/pdf": "pdf",
 }
+PICTURE = "image/png"
 RUNNING = frozenset({"creating", "ready", "busy", "hibernating", "waking"})
 
 
@@ -67,8 +68,7 @@ def result(ended: Ended, displayed: Sequence[Mapping[str, Any]] = ()) -> dict[st
     """Of `value` and `error` the unused one is absent: ForeverVM's clients tell them apart by that."""
     found: dict[str, Any] = {"runtime_ms": ended.runtime_ms, "end": ended.end}
     if ended.end == "value":
-        data = ended.data or (displayed[-1] if displayed else None)
-        found |= {"value": ended.value, "data": bundle(data) if data else None}
+        found |= {"value": ended.value, "data": bundle(data) if (data := _data(ended.data, displayed)) else None}
     else:
         found |= {"error": ended.error or ended.end, "traceback": ended.traceback}
         if ended.retry != "never":
@@ -78,6 +78,14 @@ def result(ended: Ended, displayed: Sequence[Mapping[str, Any]] = ()) -> dict[st
     if displayed:
         found["displays"] = [bundle(data) for data in displayed]
     return found
+
+
+def _data(own: Mapping[str, Any] | None, displayed: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Of the value itself; with the last picture that was displayed, since ForeverVM's clients look for it here."""
+    picture = next((shown for shown in reversed(displayed) if PICTURE in shown), None)
+    if own:
+        return {PICTURE: picture[PICTURE], **own} if picture else own
+    return picture or (displayed[-1] if displayed else None)
 
 
 def entry(event: Event) -> dict[str, Any]:

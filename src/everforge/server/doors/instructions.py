@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,10 @@ from ..routes import Routes
 from ..streams import Cut, Revoked, with_signs_of_life
 from ..times import to_wire
 from ..views import result
+from .displays import Displays, in_one_frame
 from .wholelines import WholeLines
 
 routes = Routes("instructions")
-DISPLAYS_BYTES_MAX = 8 * 1024 * 1024  # told with one result; the tape has the rest
 
 
 @routes.add(
@@ -89,14 +89,11 @@ def number(call: Call) -> int:
 
 async def find_result(machines: Machines, name: str, seq: int) -> dict[str, Any]:
     ended = await machines.result(name, seq)
-    return result(ended, [] if ended.displays == 0 else await displays(machines, name, seq))
-
-
-async def displays(machines: Machines, name: str, seq: int) -> Sequence[dict[str, Any]]:
-    found = [event.data for event in await machines.displayed(name, seq)]
-    while len(found) > 1 and sum(len(str(data)) for data in found) > DISPLAYS_BYTES_MAX:
-        found.pop(0)  # the last one counts most
-    return found
+    shown = Displays()
+    if ended.displays != 0:
+        for event in await machines.displayed(name, seq):
+            shown.add(event.data)
+    return result(ended, shown.bundles)
 
 
 @routes.add(
@@ -136,18 +133,18 @@ class Told:
         self.seq = seq
         self.over = False
         self._lines = WholeLines()
-        self._displayed: list[dict[str, Any]] = []
+        self._displays = Displays()
 
     def of(self, event: Event) -> list[dict[str, Any]]:
         match event:
             case Output(instruction=self.seq):
                 return [self._output(chunk) for chunk in self._lines.add(event)]
             case Displayed(instruction=self.seq):
-                self._displayed = [event.data]  # the last one
+                self._displays.add(event.data)
             case Ended(instruction=self.seq):
                 self.over = True
                 rest = [self._output(chunk) for chunk in self._lines.rest()]
-                return [*rest, {"type": "result", "instruction_id": self.seq, "instruction_seq": self.seq, "result": result(event, self._displayed)}]
+                return [*rest, {"type": "result", **instruction_result(self.seq, in_one_frame(result(event, self._displays.bundles)))}]
             case _:
                 pass
         return []
