@@ -34,7 +34,7 @@ def machine_fields(view: MachineView) -> dict[str, Any]:
     pending = view.pending > 0
     return {
         "name": r.name, "state": view.state, "created_at": to_wire(r.created_at), "last_used_at": to_wire(r.last_used_at),
-        "expires_at": to_wire_or_none(getattr(r, "expires_at", None)), "tags": dict(r.tags), "metadata": dict(r.metadata), "memory_mb": r.memory_mb,
+        "expires_at": to_wire_or_none(r.expires_at), "tags": dict(r.tags), "metadata": dict(r.metadata), "memory_mb": r.memory_mb,
         "cpus": r.cpus, "disk_mb": r.disk_mb, "processes": r.processes, "engine": r.engine, "image": r.image, "idle_seconds": r.idle_seconds,
         "history": r.history, "durability": r.durability,
         "egress": "none", "next_instruction": r.next_instruction, "pending_instructions": view.pending,

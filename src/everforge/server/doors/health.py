@@ -23,4 +23,4 @@ async def healthz(call: Call) -> api.Health:
 @routes.add("GET", "/metrics", scope="read", owner_only=True, media=("text/plain",))
 async def metrics(call: Call) -> Response:
     """Counters and gauges for Prometheus; with a token of the owner's."""
-    return Response(call.service.metrics.text({}), media_type=MEDIA)
+    return Response(call.service.metrics.text(await call.service.machines.counts()), media_type=MEDIA)

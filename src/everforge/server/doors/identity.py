@@ -44,6 +44,21 @@ async def account(call: Call) -> api.Account:
     return api.Account(account=found.name, email=found.email, owner=call.identity.is_owner, created_at=to_wire(found.created_at), token=token)
 
 
+@routes.add("GET", "/v1/usage", scope="read")
+async def usage(call: Call) -> api.Usage:
+    """What the account has and has used."""
+    found = await call.machines.usage()
+    return api.Usage(
+        machines=found.machines,
+        awake=found.awake,
+        asleep=found.asleep,
+        broken=found.broken,
+        instructions=found.instructions,
+        runtime_ms=found.runtime_ms,
+        disk_bytes=found.disk_bytes,
+    )
+
+
 # --- tokens ------------------------------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from everforge.machines.requests import NewMachine
+from everforge.machines.requests import NewMachine, SnapshotOf
 from everforge.store.base import MachineQuery
 from everforge.wire import api
 from everforge.wire.errors import (
@@ -21,6 +21,7 @@ from everforge.wire.errors import (
     MachineNotFound,
     NameTaken,
     NoCapacity,
+    SnapshotNotFound,
     WrongState,
 )
 from everforge.wire.ids import MachineId
@@ -35,12 +36,13 @@ RESIDENCES = {"ready": {"awake", "saving"}, "busy": {"awake", "saving"}}
 
 
 @routes.add(
-    "POST", "/v1/machine/new", scope="manage", keyed=True, errors=(NameTaken, ImageNotFound, KeyReused, NoCapacity),
+    "POST", "/v1/machine/new", scope="manage", keyed=True,
+    errors=(NameTaken, ImageNotFound, KeyReused, NoCapacity, MachineNotFound, SnapshotNotFound),
     example={"tags": {"project": "demo"}, "memory_mb": 1024},
 )  # fmt: skip
 async def create(call: Call, body: api.NewMachine | None = None) -> api.MachineCreated:
     """Create a machine. Answers as soon as it is recorded; it is started behind the answer, and takes instructions at once."""
-    view = await call.machines.create(new_machine(body or api.NewMachine()))
+    view = await call.machines.create(new_machine(body or api.NewMachine()), key=call.key)
     return api.MachineCreated(machine_name=view.record.name)
 
 
@@ -48,7 +50,8 @@ def new_machine(body: api.NewMachine) -> NewMachine:
     return NewMachine(
         name=body.name, image=body.image, memory_mb=body.memory_mb, cpus=body.cpus, disk_mb=body.disk_mb, processes=body.processes,
         idle_seconds=body.idle_seconds, history=body.history or "idle", durability=body.durability or "idle", tags=body.tags, metadata=body.metadata,
-        env=body.env,
+        env=body.env, expires_at=None if body.expires_at is None else from_wire("expires_at", body.expires_at),
+        from_snapshot=None if body.from_snapshot is None else SnapshotOf(body.from_snapshot.machine, body.from_snapshot.snapshot),
     )  # fmt: skip
 
 
@@ -147,7 +150,7 @@ async def delete(call: Call) -> api.Deleted:
 async def fork(call: Call, body: api.Fork | None = None) -> api.Forked:
     """New machines that go on from where this one is, memory and files."""
     wanted = body or api.Fork()
-    views = await call.machines.fork(call.name, count=1 if wanted.count is None else wanted.count, names=wanted.names)
+    views = await call.machines.fork(call.name, count=1 if wanted.count is None else wanted.count, names=wanted.names, key=call.key)
     names: Sequence[str] = [view.record.name for view in views]
     return api.Forked(machine_name=names[0], machine_names=list(names))
 
