@@ -9,7 +9,7 @@ from typing import Any
 
 from everforge.engine.base import Engine
 from everforge.store.base import MachineRecord, Snapshots, Store
-from everforge.wire.errors import DiskFull, MachineNotFound, Refused, Uncertain
+from everforge.wire.errors import DiskFull, MachineNotFound, Stopping, Uncertain
 from everforge.wire.ids import AccountId, MachineId, MachineName, machine_name
 
 from . import deletion, recover
@@ -113,7 +113,7 @@ class Forge:
 
     def check_running(self) -> None:
         if self._stopping:
-            raise Refused("the server is stopping")
+            raise Stopping("the server is stopping; try again in a moment")
 
     async def record(self, account: AccountId, name: str) -> MachineRecord:
         """Raises InvalidInput, MachineNotFound; the machines of others are not there."""

@@ -10,15 +10,18 @@ from starlette.routing import BaseRoute, Router, WebSocketRoute
 from starlette.routing import Route as Path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from everforge.machines.settings import MachineSettings
 from everforge.wire.errors import RouteNotFound
 
 from .answers import refusal, to_json
+from .bounds import bounds
 from .calls import Call, new_request_id
 from .dispatch import Endpoint
 from .doors import connect, health, identity, instructions, machines, pages, repl, snapshots, tape
 from .openapi import document
 from .routes import Route, Routes, SocketRoute
 from .service import Service
+from .settings import ServerSettings
 from .sockets import SocketEndpoint
 
 routes = Routes("server")
@@ -27,12 +30,12 @@ routes = Routes("server")
 @routes.add("GET", "/openapi.json", scope=None)
 async def openapi(call: Call) -> Response:
     """This document."""
-    return Response(_document(), media_type="application/json")
+    return Response(_document(call.service.settings, call.service.machines.forge.settings), media_type="application/json")
 
 
 @cache
-def _document() -> bytes:
-    return to_json(document(DOORS, SOCKETS))
+def _document(server: ServerSettings, machines: MachineSettings) -> bytes:
+    return to_json(document(DOORS, SOCKETS, bounds(server, machines)))
 
 
 DOORS: Sequence[Routes] = (instructions.routes, machines.routes, tape.routes, snapshots.routes, identity.routes, health.routes, pages.routes, routes)

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from everforge import __version__
+from everforge.machines.requests import key as check_key
 from everforge.wire.errors import EverforgeError, MethodNotAllowed
 
 from .answers import answer, refusal
@@ -60,6 +61,8 @@ class Endpoint:
     async def _handle(self, route: Route, request: Request, request_id: str) -> Response:
         caller = None if route.scope is None else await identify(self._service, request, route.scope, owner_only=route.owner_only)
         given: dict[str, Any] = {}
+        if route.keyed:
+            check_key(request.headers.get("idempotency-key"))
         if route.query is not None:
             given["query"] = decode_query(route.query, query_values(request))
         if route.body is not None:

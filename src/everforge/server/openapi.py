@@ -7,22 +7,24 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from everforge import __version__
 from everforge.wire import api
-from everforge.wire.errors import EverforgeError, Forbidden, InvalidInput, TooLarge, TooSlow, Unauthenticated
+from everforge.wire.errors import EverforgeError, Forbidden, InvalidInput, RouteNotFound, Stopping, TooLarge, TooSlow, Unauthenticated
 
 from .bodies import adapter
+from .bounds import IDEMPOTENCY_KEY, PATH_PARAMETERS, Bounds, apply
 from .routes import Route, Routes, SocketRoute
 
 REF = "#/components/schemas/{model}"
 _PARAMETER = re.compile(r"\{(\w+)(?::path)?\}")
+REQUESTS = frozenset(cls.__name__ for cls in api.Request.__subclasses__())
+REQUEST_ID = {"description": "To be found in the server's log.", "required": True, "schema": {"type": "string"}}
+RETRY_AFTER = {"description": "Seconds.", "required": True, "schema": {"type": "integer", "minimum": 0}}
 BYTES = {"schema": {"type": "string", "format": "binary"}}
 
 
-def document(doors: Sequence[Routes], sockets: Sequence[SocketRoute]) -> dict[str, Any]:
-    schemas = _Schemas()
+def document(doors: Sequence[Routes], sockets: Sequence[SocketRoute], bounds: Bounds) -> dict[str, Any]:
+    schemas = _Schemas(bounds)
     error = schemas.of(api.Error)
     paths: dict[str, dict[str, Any]] = {}
     for door in doors:
@@ -42,18 +44,23 @@ def document(doors: Sequence[Routes], sockets: Sequence[SocketRoute]) -> dict[st
 
 
 class _Schemas:
-    def __init__(self) -> None:
+    def __init__(self, bounds: Bounds) -> None:
         self.components: dict[str, Any] = {}
+        self._bounds = bounds
 
     def of(self, cls: type) -> dict[str, Any]:
         if cls.__name__ not in self.components:
-            self.components |= _flattened(adapter(cls), cls.__name__)
+            schema = adapter(cls).json_schema(ref_template=REF)
+            for name, found in {**schema.pop("$defs", {}), cls.__name__: schema}.items():
+                if name in REQUESTS:
+                    apply(self._bounds, name, found["properties"])
+                self.components[name] = found
         return {"$ref": REF.format(model=cls.__name__)}
 
-
-def _flattened(of: TypeAdapter[Any], name: str) -> dict[str, Any]:
-    schema = of.json_schema(ref_template=REF)
-    return {**schema.pop("$defs", {}), name: schema}
+    def of_query(self, cls: type) -> dict[str, Any]:
+        properties = adapter(cls).json_schema()["properties"]
+        apply(self._bounds, cls.__name__, properties)
+        return properties
 
 
 def _operation(tag: str, route: Route, schemas: _Schemas, error: dict[str, Any]) -> dict[str, Any]:
@@ -61,7 +68,7 @@ def _operation(tag: str, route: Route, schemas: _Schemas, error: dict[str, Any])
         "tags": [tag],
         "operationId": route.handler.__name__,
         "summary": route.summary,
-        "parameters": _parameters(route),
+        "parameters": _parameters(route, schemas),
         "responses": _responses(route, schemas, error),
         "security": [] if route.scope is None else [{"token": []}],
     }
@@ -76,22 +83,17 @@ def _operation(tag: str, route: Route, schemas: _Schemas, error: dict[str, Any])
     return operation
 
 
-def _parameters(route: Route) -> list[dict[str, Any]]:
+def _parameters(route: Route, schemas: _Schemas) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": _path_schema(name)} for name in _PARAMETER.findall(route.path)
-    ]  # fmt: skip
+        {"name": name, "in": "path", "required": True, "schema": PATH_PARAMETERS.get(name, {"type": "string", "minLength": 1})}
+        for name in _PARAMETER.findall(route.path)
+    ]
     if route.query is not None:
-        properties = adapter(route.query).json_schema()["properties"]
+        properties = schemas.of_query(route.query)
         found += [{"name": f.name, "in": "query", "required": False, "schema": properties[f.name]} for f in fields(route.query)]
     if route.keyed:
-        found.append({"name": "Idempotency-Key", "in": "header", "required": False, "schema": {"type": "string", "minLength": 1, "maxLength": 255}})
+        found.append({"name": "Idempotency-Key", "in": "header", "required": False, "schema": IDEMPOTENCY_KEY})
     return found
-
-
-def _path_schema(name: str) -> dict[str, Any]:
-    if name in ("seq", "call"):
-        return {"type": "integer", "minimum": 0, "maximum": 10**17}
-    return {"type": "string", "minLength": 1}
 
 
 def _responses(route: Route, schemas: _Schemas, error: dict[str, Any]) -> dict[str, Any]:
@@ -104,16 +106,19 @@ def _responses(route: Route, schemas: _Schemas, error: dict[str, Any]) -> dict[s
     for status, kinds in sorted(by_status.items()):
         codes = ", ".join(sorted({kind.code for kind in kinds}))
         found[str(status)] = {"description": codes, "content": {"application/json": {"schema": error}}}
-    found["default"] = {"description": "Any other error, in the same form.", "content": {"application/json": {"schema": error}}}
+    for status, response in found.items():
+        response["headers"] = {"X-Request-Id": REQUEST_ID} | ({"Retry-After": RETRY_AFTER} if status in ("429", "503") else {})
     return found
 
 
 def _errors(route: Route) -> list[type[EverforgeError]]:
-    found: list[type[EverforgeError]] = [InvalidInput, *route.errors]
+    found: list[type[EverforgeError]] = [InvalidInput, Stopping, *route.errors]
     if route.scope is not None:
         found += [Unauthenticated, Forbidden]
-    if route.body is not None:
+    if route.body is not None or route.upload:
         found += [TooLarge, TooSlow]
+    if "{" in route.path:
+        found.append(RouteNotFound)  # a name with a slash in it is another path
     return found
 
 

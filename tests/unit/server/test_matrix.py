@@ -17,13 +17,16 @@ from websockets.exceptions import InvalidStatus
 
 from everforge.accounts.identity import SCOPES
 from everforge.machines.requests import NewMachine
+from everforge.machines.settings import MachineSettings
 from everforge.server.app import DOORS, SOCKETS
+from everforge.server.bounds import bounds
 from everforge.server.openapi import document
+from everforge.server.settings import ServerSettings
 from everforge.store.base import MachineQuery
 from kit.operations import Operation, operations
 from kit.service import Running, service
 
-OPERATIONS = list(operations(document(DOORS, SOCKETS)))
+OPERATIONS = list(operations(document(DOORS, SOCKETS, bounds(ServerSettings(), MachineSettings()))))
 GUARDED = [operation for operation in OPERATIONS if operation.scope is not None]
 OF_MACHINES = [operation for operation in GUARDED if operation.of_a_machine]
 NAME, NOBODYS = "machine-of-mine", "machine-of-none"  # equally long: so are the answers

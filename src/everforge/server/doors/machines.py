@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -67,8 +66,8 @@ class MachinesQuery(api.Query):
 @routes.add("GET", "/v1/machine/list", scope="read")
 async def list_machines(call: Call, query: MachinesQuery) -> api.MachineList:
     """The account's machines, newest first."""
-    if wrong := next((tag for tag in query.tag if "=" not in tag), None):
-        raise InvalidInput(f"a tag is given as key=value, not as {wrong[:80]!r}")
+    if wrong := [tag for tag in query.tag if "=" not in tag]:
+        raise InvalidInput(f"a tag is given as key=value, not as {wrong[0][:80]!r}")
     tags = dict(tag.split("=", 1) for tag in query.tag)
     return await _list(call, api.ListMachines(tags=tags, state=query.state, name_prefix=query.name_prefix, limit=query.limit, after=query.after))
 
@@ -104,7 +103,7 @@ def _cursor(text: str | None) -> tuple[float, MachineId] | None:
     try:
         created_at, id = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         return float(created_at), MachineId(str(id))
-    except (ValueError, TypeError, binascii.Error):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         raise InvalidInput("after is not a cursor that a list of machines has given as `next`") from None
 
 
