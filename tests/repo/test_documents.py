@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
+from everforge.cli.app import app
 from everforge.images.recipe import load_recipe
 
 REPO = Path(__file__).parents[2]
@@ -41,13 +44,25 @@ def test_every_make_target_named_exists(document: Path) -> None:
     assert set(named) <= targets
 
 
-def test_every_command_named_exists() -> None:
-    named = {words for document in DOCUMENTS for words in re.findall(r"everforge ((?:image )?[a-z]+)(?=[ `\n])", document.read_text())}
-    known = {"setup", "doctor", "image", "image build", "image list", "image lock", "image delete"}
-    assert {words for words in named if words.split()[0] in ("setup", "doctor", "image", "machine", "serve", "template")} <= known
-    for words in sorted(known):
-        done = subprocess.run([sys.executable, "-m", "everforge", *words.split(), "--help"], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, words
+def commands(group: Any, above: str = "") -> dict[str, Any]:
+    """By their words: `image`, `image build`."""
+    found: dict[str, Any] = {}
+    for name, command in getattr(group, "commands", {}).items():
+        found |= {above + name: command, **commands(command, f"{above}{name} ")}
+    return found
+
+
+def test_every_command_named_exists_and_has_help() -> None:
+    known = commands(get_command(app))
+    named = {
+        tuple(words.split())
+        for document in DOCUMENTS
+        for words in re.findall(r"`(?:\.venv/bin/)?everforge ([a-z]+(?: [a-z]+)?)", document.read_text())
+    }
+    assert [words for words in named if words[0] not in known] == []
+    assert [words for words in named if " ".join(words) not in known and hasattr(known[words[0]], "commands")] == []
+    for words in known:
+        assert CliRunner().invoke(app, [*words.split(), "--help"]).exit_code == 0, words
 
 
 def test_the_readmes_example_is_part_of_the_one_that_is_run() -> None:
