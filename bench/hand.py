@@ -35,12 +35,16 @@ class Hand:
         self._read(Thawed)
 
     def run(self, code: str) -> str | None:
+        self.give(code)
+        return value_of(self._read(End))
+
+    def give(self, code: str) -> None:
         self._instruction += 1
         self._send(Run(self._instruction, code))
-        end = self._read(End)
-        if end.end != "value":
-            raise RuntimeError(f"{end.error_name}: {end.error_message}")
-        return end.value
+
+    def look(self) -> End | None:
+        """Takes what has come, without waiting: the end of what was given, if that is among it."""
+        return self._take(End)
 
     def _send(self, message: GuestMessage) -> None:
         """With the acknowledgement of what came before, in one write."""
@@ -55,15 +59,26 @@ class Hand:
         while True:
             if not select.select([self._from_guest], [], [], ANSWER_SECONDS)[0]:
                 raise RuntimeError(f"the guest did not answer within {ANSWER_SECONDS:g} s")
-            data = os.read(self._from_guest, 1 << 20)
-            if not data:
-                raise RuntimeError("the guest is gone")
-            for record in self._decoder.feed(data):
-                self._received = record.number or self._received
-                if record.kind == kind.kind:
-                    message = decode_from_guest(record.kind, record.payload)
-                    assert isinstance(message, kind)
-                    return message
+            if (message := self._take(kind)) is not None:
+                return message
+
+    def _take(self, kind: type[M]) -> M | None:
+        data = os.read(self._from_guest, 1 << 20)
+        if not data:
+            raise RuntimeError("the guest is gone")
+        for record in self._decoder.feed(data):
+            self._received = record.number or self._received
+            if record.kind == kind.kind:
+                message = decode_from_guest(record.kind, record.payload)
+                assert isinstance(message, kind)
+                return message
+        return None
+
+
+def value_of(end: End) -> str | None:
+    if end.end != "value":
+        raise RuntimeError(f"{end.error_name}: {end.error_message}")
+    return end.value
 
 
 def _record(message: GuestMessage, number: int) -> bytes:

@@ -14,7 +14,7 @@ Side = Callable[[], Awaitable[float]]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Medians of both sides and their ratio. `unit` is that of the samples; the ratio has none."""
+    """Medians of both sides and their ratio. `unit` is that of the samples; the ratio has none. Without a second side, the median of the first."""
 
     goal: Goal
     ours: Sequence[float]
@@ -30,7 +30,7 @@ class Result:
 
     @property
     def samples(self) -> int:
-        return min(len(self.ours), len(self.theirs))
+        return min(len(self.ours), len(self.theirs)) if self.theirs else len(self.ours)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -40,12 +40,12 @@ class Result:
             "value": round(self.value, 4),
             "goal": self.goal.goal,
             "better": self.goal.better,
-            "unit": "ratio",
+            "unit": self.goal.unit,
             "holds": self.holds,
             "samples": self.samples,
             "extra": self.goal.extra,
             "ours": summary(self.ours, self.sides[0], self.unit),
-            "theirs": summary(self.theirs, self.sides[1], self.unit),
+            "theirs": summary(self.theirs, self.sides[1], self.unit) if self.theirs else None,
             "notes": {name: round(value, 4) for name, value in self.notes.items()},
         }
 
@@ -57,6 +57,11 @@ def result(
     ratio = statistics.median(ours) / statistics.median(theirs)
     # Of speeds, not of times, where more is better.
     return Result(goal, ours, theirs, sides, unit, ratio if goal.better == "less" else 1 / ratio, notes or {})
+
+
+def single(key: str, ours: Sequence[float], side: str, *, unit: str) -> Result:
+    """One that is not compared with anything."""
+    return Result(BY_KEY[key], ours, (), (side, ""), unit, statistics.median(ours))
 
 
 def summary(samples: Sequence[float], what: str, unit: str) -> dict[str, Any]:

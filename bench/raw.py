@@ -55,11 +55,15 @@ class Raw:
 
     def restore(self, sandbox: RawSandbox, snapshot: Path) -> Hand:
         """To the moment when the user's processes run again."""
-        self._command(sandbox, sandbox.runsc.restore(snapshot), sandbox.theirs)
+        self.start(sandbox, snapshot)
         hand = sandbox.hand
         hand.attach()
         hand.go()
         return hand
+
+    def start(self, sandbox: RawSandbox, snapshot: Path) -> None:
+        """Restored, and waiting for somebody to attach."""
+        self._command(sandbox, sandbox.runsc.restore(snapshot), sandbox.theirs)
 
     def checkpoint(self, sandbox: RawSandbox, folder: Path) -> None:
         """The command that a warden would give."""

@@ -30,12 +30,12 @@ def show(results: Sequence[Result], console: Console) -> None:
     for found in results:
         ratio = f"[green]{found.value:.3g} ✓[/green]" if found.holds else f"[red]{found.value:.3g} ✗[/red]"
         name = found.goal.name + (" [dim](extra)[/dim]" if found.goal.extra else "")
-        sides = "\n".join(_spread(side, found.unit) for side in (found.ours, found.theirs))
+        sides = "\n".join(_spread(side, found.unit) for side in (found.ours, found.theirs) if side)
         table.add_row(found.goal.key, name, sides, ratio, found.goal.bound)
     console.print(table)
     for found in results:
         notes = "".join(f", {name} {value:.3g}" for name, value in found.notes.items())
-        console.print(f"  [dim]{found.goal.key}: {found.sides[0]} / {found.sides[1]}; {found.samples} samples{notes}[/dim]")
+        console.print(f"  [dim]{found.goal.key}: {' / '.join(filter(None, found.sides))}; {found.samples} samples{notes}[/dim]")
     console.print(f"  [dim]in brackets: quartiles. {os.cpu_count()} processors, Linux {platform.release()}, load {os.getloadavg()[0]:.1f}[/dim]")
 
 
@@ -75,6 +75,8 @@ def _plot_samples(found: Result, file: Path) -> Path:
     pyplot: Any = plt
     figure, axes = pyplot.subplots(figsize=(8, 3.2), layout="constrained")
     for samples, label, colour in ((found.ours, found.sides[0], "tab:blue"), (found.theirs, found.sides[1], "tab:orange")):
+        if not samples:
+            continue
         axes.plot(range(len(samples)), samples, ".", color=colour, alpha=0.6, label=label)
         axes.axhline(quartiles(samples)[1], color=colour, linewidth=1)
     axes.set_ylim(bottom=0)

@@ -43,6 +43,6 @@ async def measure(house: House, count: int) -> list[Result]:
 
 
 def _kernel_mb() -> tuple[float, float, float]:
-    with jupyter.kernel(IMPORTS) as pids:
+    with jupyter.kernel(IMPORTS) as kernel:
         time.sleep(REST_SECONDS)
-        return pss_mb(pids), uss_mb(pids), rss_mb(pids)
+        return pss_mb(kernel.pids), uss_mb(kernel.pids), rss_mb(kernel.pids)

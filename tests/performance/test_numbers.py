@@ -18,14 +18,14 @@ SHAPE = {"key": str, "number": int | None, "name": str, "value": float, "goal": 
 
 def promised() -> dict[str, str]:
     """Key to bound, from the tables."""
-    return dict(re.findall(r"^\| `([^`]+)` \|.*\| ([≤≥] [\d.]+) [^|]*\|$", SPECIFICATION.read_text(), re.MULTILINE))
+    return dict(re.findall(r"^\| `([^`]+)` \|.*\| ([≤≥] [\d.]+(?: s)?)(?= )[^|]*\|$", SPECIFICATION.read_text(), re.MULTILINE))
 
 
 def check_shape(entries: list[dict[str, Any]]) -> None:
     for entry in entries:
         assert {name: isinstance(entry[name], kind) for name, kind in SHAPE.items()} == dict.fromkeys(SHAPE, True)
         goal = BY_KEY[entry["key"]]
-        assert (entry["number"], entry["goal"], entry["unit"]) == (goal.number, goal.goal, "ratio")
+        assert (entry["number"], entry["goal"], entry["unit"]) == (goal.number, goal.goal, goal.unit)
         assert entry["holds"] == goal.holds(entry["value"])
         assert entry["samples"] > 0
     assert len({entry["key"] for entry in entries}) == len(entries)
