@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, cast
 
+from everforge import __version__
 from everforge.wire.errors import EverforgeError, Uncertain, Unreachable, VersionMismatch
 
 BODY_BYTES_MAX = 1024 * 1024  # of an error; ours are a few hundred
@@ -53,6 +54,9 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, base_url: str
     code = fields.get("code")
     if not isinstance(code, str) or not code:
         return _foreign(status, base_url)
+    if code in ("RouteNotFound", "MethodNotAllowed"):
+        server = headers.get("x-everforge-version") or "of another version"
+        return VersionMismatch(f"the server at {base_url} ({server}) does not know this request of client {__version__}: {UPDATE}")
     error = error_from(fields, status)
     if status == 401:
         error.message = f"the server at {base_url} does not know this token: run `everforge login`, or give the right one"

@@ -8,7 +8,7 @@ import tarfile
 from pathlib import Path
 from typing import IO
 
-from everforge.wire.errors import InvalidInput, Refused
+from everforge.wire.errors import ArchiveRefused, InvalidInput
 
 
 def pack(source: Path, target: IO[bytes]) -> None:
@@ -39,7 +39,7 @@ def unpack(source: IO[bytes], target: Path) -> int:
                 _extract(archive, entry, root)
                 files += not entry.isdir()
     except tarfile.TarError as e:
-        raise Refused(f"the archive cannot be read: {e}") from e
+        raise ArchiveRefused(f"the archive cannot be read: {e}") from e
     return files
 
 
@@ -58,7 +58,7 @@ def _extract(archive: tarfile.TarFile, entry: tarfile.TarInfo, root: Path) -> No
         return
     content = archive.extractfile(entry) if entry.isfile() or entry.islnk() else None
     if content is None:
-        raise Refused(f"{entry.name!r} is neither a file nor a folder nor a link: it is not unpacked here")
+        raise ArchiveRefused(f"{entry.name!r} is neither a file nor a folder nor a link: it is not unpacked here")
     with content, open(place, "xb") as file:
         shutil.copyfileobj(content, file)
     place.chmod(entry.mode & 0o755 | 0o600)
@@ -69,5 +69,5 @@ def _inside(root: Path, place: Path, name: str, *, whole: bool = False) -> Path:
     """Its folder as it really is; with `whole` the last part is followed, too."""
     real = Path(os.path.realpath(place if whole else place.parent)) / ("" if whole else place.name)
     if "\0" in name or ".." in (real.name, place.name) or (real != root and root not in real.parents):
-        raise Refused(f"{name!r} in the archive would land outside of {root}: it is not unpacked here")
+        raise ArchiveRefused(f"{name!r} in the archive would land outside of {root}: it is not unpacked here")
     return real

@@ -123,5 +123,12 @@ def test_an_answer_that_is_not_ours_is_told_apart(status: int, kind: type[Everfo
     assert type(refusal(status, b"<html>")) is kind
 
 
+def test_a_request_that_the_server_does_not_know_is_a_matter_of_versions() -> None:
+    error = refusal(404, b'{"code":"RouteNotFound","message":"there is nothing here"}', **{"x-everforge-version": "9.9"})
+    assert type(error) is VersionMismatch
+    assert "9.9" in error.message
+    assert "update" in error.message
+
+
 def test_a_line_is_a_string() -> None:
     assert Line("x", stream="stderr") == "x"

@@ -61,6 +61,9 @@ class AsyncListener:
             if self._wants(entry):
                 return entry
 
+    async def finish(self) -> None:
+        await self.close()
+
     async def close(self) -> None:
         self._channel.forget(self)
         if self._reader is not None:

@@ -171,7 +171,7 @@ class AsyncFiles:
 
     async def _body(self, answer: AsyncAnswer) -> AsyncIterator[bytes]:
         with self._door.cuts("GET"):
-            async for chunk in answer.chunks():
+            while chunk := await answer.chunk():
                 yield chunk
 
 

@@ -43,6 +43,8 @@ class AsyncEntries(Protocol):
 
     async def next(self) -> Entry: ...
 
+    async def finish(self) -> None: ...
+
     async def close(self) -> None: ...
 
 
@@ -122,6 +124,7 @@ class AsyncInstruction:
                     elif happening.function in functions and happening.number not in done:
                         await self._answer(happening, functions[happening.function])
             self._result = gathering.result
+            await source.finish()
         finally:
             await source.close()
 

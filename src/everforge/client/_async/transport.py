@@ -48,16 +48,17 @@ class AsyncAnswer:
         self._response = response
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers  # whatever case a name is asked in
+        self._body = response.aiter_bytes()
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunk(self) -> bytes:
+        """The next; empty when there are no more."""
         with translated():
-            async for chunk in self._response.aiter_bytes():
-                yield chunk
+            return await anext(self._body, b"")
 
     async def read(self, bytes_max: int) -> bytes:
         parts: list[bytes] = []
         size = 0
-        async for chunk in self.chunks():
+        while chunk := await self.chunk():
             size += len(chunk)
             if size > bytes_max:
                 raise ProtocolError(f"the server's answer is longer than {bytes_max} bytes")
@@ -65,6 +66,7 @@ class AsyncAnswer:
         return b"".join(parts)
 
     async def close(self) -> None:
+        await self._body.aclose()
         await self._response.aclose()
 
 

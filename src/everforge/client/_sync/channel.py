@@ -62,6 +62,9 @@ class Listener:
             if self._wants(entry):
                 return entry
 
+    def finish(self) -> None:
+        self.close()
+
     def close(self) -> None:
         self._channel.forget(self)
         if self._reader is not None:

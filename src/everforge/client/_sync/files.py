@@ -172,7 +172,7 @@ class Files:
 
     def _body(self, answer: Answer) -> Iterator[bytes]:
         with self._door.cuts("GET"):
-            for chunk in answer.chunks():
+            while chunk := answer.chunk():
                 yield chunk
 
 

@@ -44,6 +44,8 @@ class Entries(Protocol):
 
     def next(self) -> Entry: ...
 
+    def finish(self) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -123,6 +125,7 @@ class Instruction:
                     elif happening.function in functions and happening.number not in done:
                         self._answer(happening, functions[happening.function])
             self._result = gathering.result
+            source.finish()
         finally:
             source.close()
 

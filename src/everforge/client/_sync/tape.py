@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -51,7 +52,6 @@ class TapeReader:
         self.deadline = deadline or Deadline(None)
         self._patience = Patience(RECONNECT_SECONDS)
         self._answer: Answer | None = None
-        self._chunks: Iterator[bytes] | None = None
         self._opened = 0.0
         self._rest = b""  # the beginning of a line whose end has not come
         self._lines: list[bytes] = []  # whole ones, the last first
@@ -93,25 +93,22 @@ class TapeReader:
         return fresh
 
     def _read_on(self) -> None:
-        if self._chunks is None:
-            self._open()
-        assert self._chunks is not None
+        answer = self._answer or self._open()
         with self._door.cuts("GET"):
-            try:
-                chunk = next(self._chunks)
-            except StopIteration:
-                raise Cut("the server ended the stream") from None
+            chunk = answer.chunk()
+            if not chunk:
+                raise Cut("the server ended the stream")
         *whole, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > LINE_BYTES_MAX:
             raise ProtocolError(f"an entry of the tape is longer than {LINE_BYTES_MAX} bytes")
         self._lines = whole[::-1]
 
-    def _open(self) -> None:
+    def _open(self) -> Answer:
         url = self._door.url(self._path, {"after": self.cursor, "follow": True, "instruction": self._instruction})
         self._answer = self._door.send("GET", url, NDJSON, None, self.deadline.within(SILENCE_SECONDS))
-        self._chunks = self._answer.chunks()
         self._door.tell(connected=True)
         self._opened, self._rest = time.monotonic(), b""
+        return self._answer
 
     def _pause(self, error: EverforgeError) -> None:
         """Before the next connection. A stream that was merely silent for long is simply opened again."""
@@ -127,9 +124,16 @@ class TapeReader:
 
     def close(self) -> None:
         """Twice is fine. Reading on afterwards opens it again."""
-        answer, self._answer, self._chunks = self._answer, None, None
+        answer, self._answer = self._answer, None
         if answer is not None:
             answer.close()
+
+    def finish(self) -> None:
+        """After the last entry of an instruction: the server ends the stream, and the connection can be used again."""
+        with suppress(EverforgeError), self._door.cuts("GET"):
+            if self._answer is not None:
+                self._answer.chunk()
+        self.close()
 
     def __enter__(self) -> TapeReader:
         return self

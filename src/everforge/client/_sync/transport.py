@@ -47,16 +47,17 @@ class Answer:
         self._response = response
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers  # whatever case a name is asked in
+        self._body = response.iter_bytes()
 
-    def chunks(self) -> Iterator[bytes]:
+    def chunk(self) -> bytes:
+        """The next; empty when there are no more."""
         with translated():
-            for chunk in self._response.iter_bytes():
-                yield chunk
+            return next(self._body, b"")
 
     def read(self, bytes_max: int) -> bytes:
         parts: list[bytes] = []
         size = 0
-        for chunk in self.chunks():
+        while chunk := self.chunk():
             size += len(chunk)
             if size > bytes_max:
                 raise ProtocolError(f"the server's answer is longer than {bytes_max} bytes")
