@@ -26,6 +26,7 @@ SAMPLES: Sequence[messages.GuestMessage] = [
     messages.End(1, "error", 5, None, None, "ValueError", "no", "Traceback"),
     messages.Thawed(-1, False),
     messages.CannotFreeze(7, "process 7 (cat)"),
+    messages.FileTold(9, 2, 7, b"\x00raw\xff"),
 ]
 
 

@@ -27,6 +27,7 @@ from everforge.wire.messages import (
     Attach,
     Display,
     End,
+    FileAsk,
     Freeze,
     Frozen,
     Go,
@@ -45,6 +46,7 @@ from everforge.wire.messages import (
 )
 
 from .base import Ending, How, Image, Limits, Probe, Sandbox
+from .fakefiles import FakeFiles
 
 MEMORY_FILE = "pages.img"
 STATE_FILE = "checkpoint.img"
@@ -105,10 +107,11 @@ class FakeGuest:
         self.outbox = frames.Outbox(frames.GUEST_RECORD_BYTES_MAX)
         self.inbox = frames.Assembler()
         self.note: str | None = None
+        self.disk: bytes | None = None  # its files, as they were saved
         self.environ: dict[str, str] = {}  # what it is again after the running instruction
 
     def state(self) -> dict[str, Any]:
-        kept = ("protocol", "epoch", "frozen", "last", "interpreter", "variables", "note")
+        kept = ("protocol", "epoch", "frozen", "last", "interpreter", "variables", "note", "disk")
         return {**{name: getattr(self, name) for name in kept}, "sent": self.outbox.last, "received": self.inbox.last}
 
     @classmethod
@@ -135,6 +138,7 @@ class FakeSandbox:
         self._readable = asyncio.Event()
         self._sleeping: asyncio.TimerHandle | None = None
         self._link = FakeLink(self)
+        self._files: FakeFiles | None = None
         host.sandboxes[self._id] = self
 
     @property
@@ -161,6 +165,8 @@ class FakeSandbox:
         if self._host.failing_saves:
             self._host.failing_saves -= 1
             raise SaveFailed("the fake engine was told to fail this save")
+        if self._files is not None:
+            self.guest.disk = self._files.save()
         state = self.guest.state()
         memory = pickle.dumps(state.pop("variables"))
         (folder / MEMORY_FILE).write_bytes(memory)
@@ -177,6 +183,9 @@ class FakeSandbox:
 
     def end(self, ending: Ending) -> None:
         self._host.sandboxes.pop(self._id, None)
+        if self._files is not None:
+            self._files.close()
+            self._files = None
         if not self.ending.done():
             self.ending.set_result(ending)
         self._readable.set()
@@ -206,6 +215,15 @@ class FakeSandbox:
         for data in self.guest.outbox.add(message.kind, encode(message)):
             self._write(data)
 
+    def _clerks(self) -> FakeFiles:
+        if self._files is None:
+            self._files = FakeFiles(self._say_control, self.guest.disk)
+        return self._files
+
+    def _say_control(self, kind: int, body: bytes) -> None:
+        (record,) = frames.split(kind, body, 0, frames.GUEST_RECORD_BYTES_MAX)
+        self._write(frames.encode_record(record))
+
     # --- the guest -----------------------------------------------------------------------------------------------------------------------
 
     def _hear(self, message: GuestMessage) -> None:
@@ -218,6 +236,8 @@ class FakeSandbox:
             case Setup():
                 guest.variables.setdefault("environ", {}).update(message.env)
                 guest.variables["limits"] = dict(message.limits)
+            case FileAsk():
+                self._clerks().ask(message)
             case Freeze():
                 guest.frozen = True
                 self._say(Frozen(token=message.token))

@@ -11,13 +11,15 @@ import json
 import os
 import select
 import signal
+import socket
 import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
 
 from ..wire.errors import ProtocolError
-from ..wire.messages import PROTOCOL, Freeze, Go, GuestMessage, Hello, Interrupt, Kill, Run, Setup
-from . import channel, home, processes
+from ..wire.messages import PROTOCOL, FileAsk, Freeze, Go, GuestMessage, Hello, Interrupt, Kill, Run, Setup
+from . import channel, clerk, home, processes
+from .clerks import Clerks
 from .freezer import Freezer
 from .instructions import Instructions
 from .limits import GuestLimits
@@ -33,11 +35,12 @@ EXIT_LINK_GARBAGE = 65
 class Agent:
     def __init__(self, in_fd: int, out_fd: int) -> None:
         self.limits = GuestLimits()
-        self.link = GuestLink(in_fd, out_fd, self._hello, self._new_epoch)
+        self.link = GuestLink(in_fd, out_fd, self._hello, self._attached)
         self.outlet = Outlet(self.link, self.limits)
         self.instructions = Instructions(self.link, self.outlet, self.limits)
         self.supervisor = Supervisor(self.link, self.outlet, self.instructions, lambda: self.freezer.thawed())
         self.freezer = Freezer(self.link, self.outlet, self.instructions, self.supervisor)
+        self.clerks = Clerks(self.link, self._start_clerk)
         self._memory = MemoryGuard()
         self._children_ended = False
         self._wake_fd = _watch_children()
@@ -64,6 +67,8 @@ class Agent:
                 self._children_ended = True
             if self.link.unwritten:
                 self.link.write()
+            if self.clerks.busy and self.freezer.standstill is None:
+                self.clerks.serve(ready)
             if self.freezer.standstill is None:
                 self._serve_user(ready)
 
@@ -72,7 +77,7 @@ class Agent:
         link, worker = self.link, self.supervisor.worker
         unsent = worker is not None and bool(worker.unsent)
         mid_print = self.outlet.mid_print if self.outlet.holds else None
-        state = (worker, unsent, bool(link.unwritten), link.full, self.freezer.standstill, self.supervisor.hung_up_at, mid_print)
+        state = (worker, unsent, bool(link.unwritten), link.full, self.freezer.standstill, self.supervisor.hung_up_at, mid_print, self.clerks.state)
         if state != self._watched:  # it hardly ever changes, and describing it is cheaper than asking the kernel
             self._watched = state
             self._watch()
@@ -102,6 +107,7 @@ class Agent:
             wanted[worker.fd] = events | (select.POLLOUT if worker.unsent else 0)
         if events:
             wanted.update(dict.fromkeys(self.outlet.readable_fds(time.monotonic()), events))
+        wanted.update(self.clerks.wanted())
         return wanted
 
     def _next_deadline(self) -> float | None:
@@ -179,9 +185,13 @@ class Agent:
             case Kill():
                 with self._quiet():
                     self.supervisor.kill(message.instruction)
+            case FileAsk():
+                self.clerks.take(message)
             case Freeze():
                 self.freezer.freeze(message.token)
             case Go():
+                if message.entropy is not None:
+                    self.clerks.drop_all()  # a copy of the machine that they were meant for
                 self.freezer.go(message)
                 self._children_ended = True  # some may have ended while we stood still
             case Setup():
@@ -194,8 +204,15 @@ class Agent:
         number, running_ms = None if running is None else running.instruction, self.instructions.running_ms
         return Hello(PROTOCOL, epoch, sent, received, frozen, number, running_ms, self.instructions.last, self.supervisor.interpreters)
 
-    def _new_epoch(self) -> None:
-        self.instructions.last = None
+    def _attached(self, new_epoch: bool) -> None:
+        if new_epoch:
+            self.instructions.last = None
+        else:
+            self.clerks.drop_all()  # another server: the one that wanted them is dead
+
+    def _start_clerk(self, connection: socket.socket) -> None:
+        folder = home.folder()  # asked here: in the clerk we are no longer pid 1
+        processes.fork_clerk(lambda: clerk.serve(connection, folder), connection.fileno(), self.limits)
 
     def _set_up(self, setup: Setup) -> None:
         limits = self.limits = self.limits.changed(setup.limits)

@@ -20,13 +20,13 @@ class LinkClosed(Exception):
 
 
 class GuestLink:
-    """`hello` is asked for the agent's part of a hello: the numbers of the link are put in here."""
+    """`hello` is asked for the agent's part of a hello: the numbers of the link are put in here. `on_attach` is told whether an epoch begins."""
 
-    def __init__(self, in_fd: int, out_fd: int, hello: Callable[[int, int, int], Hello], on_new_epoch: Callable[[], None]) -> None:
+    def __init__(self, in_fd: int, out_fd: int, hello: Callable[[int, int, int], Hello], on_attach: Callable[[bool], None]) -> None:
         self.in_fd = in_fd
         self.out_fd = out_fd
         self._hello = hello
-        self._on_new_epoch = on_new_epoch
+        self._on_attach = on_attach
         self._decoder = frames.Decoder(frames.RECORD_BYTES_MAX)
         self._assembler = frames.Assembler()
         self._outbox = frames.Outbox(frames.GUEST_RECORD_BYTES_MAX)
@@ -45,6 +45,12 @@ class GuestLink:
         records = self._outbox.add(kind, body)
         if self._attached:
             self.unwritten.extend(records)
+            self.write()
+
+    def send_control(self, kind: int, body: bytes) -> None:
+        """Never kept: whoever attaches later does not want it."""
+        if self._attached:
+            self.unwritten += map(frames.encode_record, frames.split(kind, body, 0, frames.GUEST_RECORD_BYTES_MAX))
             self.write()
 
     def write(self) -> None:
@@ -104,8 +110,9 @@ class GuestLink:
             self._assembler = frames.Assembler()
             self._outbox = frames.Outbox(frames.GUEST_RECORD_BYTES_MAX)
             have = 0
-            self._on_new_epoch()
+            self._on_attach(True)
         else:
+            self._on_attach(False)
             self._acknowledge(have)
         # Whatever was waiting to be written is dropped, a half written record too: the reader looks for the marker and for nothing before it.
         self.unwritten.clear()

@@ -228,6 +228,35 @@ def drop_privileges(switch_user: bool) -> None:
         raise OSError(ctypes.get_errno(), "no_new_privs was refused")
 
 
+def fork_clerk(action: Callable[[], None], keep: int, limits: GuestLimits) -> int:
+    """`action` in a process of the user's that has nothing of ours but one descriptor, and is reaped like any other."""
+    switch_user = is_privileged()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _forget_agent(keep)
+            drop_privileges(switch_user)
+            limits.apply()
+            action()
+        finally:
+            os._exit(0)
+    return pid
+
+
+def _forget_agent(keep: int) -> None:
+    os.setsid()
+    os.umask(0o022)
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as everybody's: see `_become_user`
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        if int(name) > 2 and int(name) != keep:
+            with contextlib.suppress(OSError):
+                os.close(int(name))
+
+
 def run_as_user(action: Callable[[], None]) -> None:
     """`action` in a short-lived process of the user's: files it makes are the user's, and what it breaks is not ours."""
     switch_user = is_privileged()

@@ -42,6 +42,7 @@ class Dossier:
         self.waits_for_room = asyncio.Event()  # something that has happened cannot be written: the disk is full
         self._waiting = 0
         self._readers = readers
+        self._moved = asyncio.Event()
         self._used_at = 0.0
         self._end = START  # of the tape, as far as it was written and published here
         self._publications: deque[_Publication] = deque()
@@ -99,6 +100,7 @@ class Dossier:
             self.record = _changed(self.record, values)
             if "residence" in values:
                 self.residence = Residence(values["residence"])
+                self.stir()
             turn.events = written
         finally:
             turn.done = True
@@ -112,6 +114,15 @@ class Dossier:
             if events:
                 self._end = Position(events[-1].position + events[-1].width - 1)
                 self._readers.publish(self.record.id, events)
+
+    def next_move(self) -> asyncio.Event:
+        """Set when the residence has changed."""
+        return self._moved
+
+    def stir(self) -> None:
+        """Whoever waits for a move looks again."""
+        self._moved.set()
+        self._moved = asyncio.Event()
 
     async def end_position(self) -> Position:
         """The last position on the tape."""

@@ -57,7 +57,7 @@ class GuestLine:
         self._assembler = frames.Assembler(have)
         try:
             async with asyncio.timeout(deadline_seconds):
-                await self._send_control(Attach(nonce=nonce.hex(), epoch=epoch, have=have))
+                await self.send_control(Attach(nonce=nonce.hex(), epoch=epoch, have=have))
                 hello = await self._hello()
         except TimeoutError:
             raise SandboxLost(f"the guest did not say hello within {deadline_seconds:g} s") from None
@@ -131,7 +131,8 @@ class GuestLine:
         ack, self._owed, self._unacknowledged_bytes = self._control_record(Ack(upto=self._owed)), None, 0
         return ack
 
-    async def _send_control(self, message: GuestMessage) -> None:
+    async def send_control(self, message: GuestMessage) -> None:
+        """One record, which the guest does not count."""
         async with self._sending:
             await self._link.send(self._control_record(message))
 

@@ -23,6 +23,7 @@ from everforge.wire.ids import SnapshotId
 from . import origin
 from .archive import Archive
 from .dossier import Dossier
+from .errands import Errands
 from .guestline import GuestLine
 from .incarnation import Incarnation
 from .lifecycle import Arrow
@@ -48,6 +49,8 @@ class Housing:
         self.dossier = dossier
         self.incarnation: Incarnation | None = None
         self.effects: int | None = None  # the last instruction whose effects the memory holds
+        self.errands = Errands()  # to the clerks in its guest
+        self.life = 0  # another number: its memory does not go on from what it was, but from some other state
         self.saver = Saver(dossier, engine, snapshots, settings)
         self._engine = engine
         self._snapshots = snapshots
@@ -102,7 +105,7 @@ class Housing:
             # Others start from a template or a fork's snapshot too: then the generators must differ.
             fresh = record.epoch == 0 or point.reason in ("template", "fork")
             await self.dossier.write(set={"sandbox": sandbox.id, "epoch": epoch}, step="claim")
-            incarnation = Incarnation(sandbox, line, self.dossier, self._settings)
+            incarnation = Incarnation(sandbox, line, self.dossier, self._settings, self.errands)
             incarnation.begin()
             self.incarnation = incarnation
             # Once, on top of the template: later the environment is what the user has made of it.

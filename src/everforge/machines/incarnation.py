@@ -17,10 +17,27 @@ from typing import Any, TypeVar
 from everforge.engine.base import Ending, How, Sandbox
 from everforge.wire.errors import EverforgeError, ProtocolError, SandboxLost, SaveFailed, Uncertain
 from everforge.wire.events import Displayed, Ended, Event, Output
-from everforge.wire.messages import CannotFreeze, Display, End, Freeze, Frozen, Go, GuestMessage, Interrupt, Kill, Outputs, Run, Setup, Thawed
+from everforge.wire.messages import (
+    CannotFreeze,
+    Display,
+    End,
+    FileTold,
+    Freeze,
+    Frozen,
+    Go,
+    GuestMessage,
+    Interrupt,
+    Kill,
+    Outputs,
+    Run,
+    Setup,
+    Thawed,
+)
 
 from .agenda import Work
 from .dossier import Dossier
+from .errands import Errands
+from .gate import Gate
 from .guestline import GuestLine, Heard
 from .settings import MachineSettings
 
@@ -37,11 +54,13 @@ WHY_CHARACTERS_MAX = 500  # of a guest's sentence that goes into a machine's rec
 
 
 class Incarnation:
-    def __init__(self, sandbox: Sandbox, line: GuestLine, dossier: Dossier, settings: MachineSettings) -> None:
+    def __init__(self, sandbox: Sandbox, line: GuestLine, dossier: Dossier, settings: MachineSettings, errands: Errands | None = None) -> None:
         self.sandbox = sandbox
         self.line = line
         self._dossier = dossier
         self._settings = settings
+        self._errands = errands or Errands()
+        self.gate = Gate()
         self._epoch = dossier.record.epoch
         self._loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[Ending] = self._loop.create_future()
@@ -70,6 +89,7 @@ class Incarnation:
 
     async def close(self) -> None:
         """Stop reading; the sandbox is left as it is."""
+        self._part("the machine's sandbox was let go of in the middle of it")
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -88,8 +108,14 @@ class Incarnation:
         if not self.lost.done():
             self.lost.set_result(ending)
         self._dismiss(SandboxLost(f"the sandbox is gone: {ending.detail or ending.how}"))
+        self._part(f"the machine's sandbox is gone: {ending.detail or ending.how}")
         if not self.troubled.done():
             self.troubled.set_result(None)
+
+    def _part(self, why: str) -> None:
+        """From those who talk with the guest beside its instructions."""
+        self.gate.remove()
+        self._errands.cut(why)
 
     def _dismiss(self, error: EverforgeError) -> None:
         for future in (self._end, *self._answers.values()):
@@ -119,6 +145,7 @@ class Incarnation:
 
     def _fail(self, error: Exception) -> None:
         self.failure = error
+        self._part(f"what the machine said could not be recorded: {error}")
         self._dismiss(Uncertain(f"what the machine said could not be recorded: {error}", position=None))
         if not self.troubled.done():
             self.troubled.set_result(None)
@@ -145,6 +172,8 @@ class Incarnation:
                 self._refuse_freeze(message)
             case Thawed() as message:
                 self._answer(message)
+            case FileTold() as message:
+                self._errands.hear(message)
             case message:
                 raise ProtocolError(f"the guest said {type(message).__name__}, which only comes first")
 
@@ -265,6 +294,7 @@ class Incarnation:
 
     async def freeze(self) -> None:
         """The user's processes stand still and everything they said is on the tape (but behind a held end). Raises SaveFailed, and they go on."""
+        await self.gate.close()
         self._freeze_token = secrets.randbits(31)
         with self._dossier.steps.step("freeze"):
             try:
@@ -282,6 +312,7 @@ class Incarnation:
                 error = SandboxLost(f"the guest did not go on within {self._settings.guest_answer_seconds:g} s")
                 self.lose(Ending(How.EXITED, error.message))
                 raise error from None
+        self.gate.open()
         if not thawed.reseeded:
             log.info("machine %s is busy; it gets its fresh random numbers before the next instruction", self._dossier.record.name)
 

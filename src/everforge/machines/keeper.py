@@ -10,8 +10,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -34,6 +34,7 @@ from everforge.wire.messages import End
 
 from .agenda import Agenda, Instruction, Operation, Work
 from .dossier import Dossier
+from .incarnation import Incarnation
 from .lifecycle import Residence, Turn, TurnArrow, turn
 from .residency import Residency
 from .settings import MachineSettings
@@ -41,6 +42,7 @@ from .turn import TurnRun
 
 T = TypeVar("T")
 BETWEEN_STEPS = frozenset({Residence.CREATING, Residence.AWAKE, Residence.ASLEEP, Residence.BROKEN, Residence.DELETED})
+HOUSED = frozenset({Residence.AWAKE, Residence.SAVING, Residence.HIBERNATING})  # in a sandbox, with a guest that has got its `go`
 GUEST_TOO_OLD = "the guest in this machine's memory is of an earlier version, which cannot do that; reset the machine, or create a new one"
 log = logging.getLogger(__name__)
 
@@ -67,6 +69,7 @@ class Keeper:
         self._current: TurnRun | None = None
         self._inherited: RunningTurn | None = None
         self._pins = 0
+        self._visitors = 0  # who talk with the guest beside its instructions, or wait for that
         self._settling = False  # the server is stopping: what has not begun is left to the next one
         self._gone = False  # retired, failed or stopped: nobody looks at its agenda any more
         self.failed = False
@@ -81,8 +84,16 @@ class Keeper:
 
     @property
     def idle_since(self) -> float | None:
-        quiet = self.residency.now is Residence.AWAKE and self.turn is Turn.IDLE and self._agenda.empty
+        quiet = self.residency.now is Residence.AWAKE and self.turn is Turn.IDLE and not self._wanted
         return self._active_at if quiet else None
+
+    @property
+    def _wanted(self) -> bool:
+        return bool(self._visitors) or not self._agenda.empty
+
+    @property
+    def guest_answer_seconds(self) -> float:
+        return self._settings.guest_answer_seconds
 
     @property
     def pending(self) -> int:
@@ -176,12 +187,15 @@ class Keeper:
     async def operate(self, name: str, act: Callable[[], Awaitable[T]]) -> T:
         """Do something in its place among the instructions."""
         with self.pinned():
-            if self._gone:
-                raise Uncertain(f"{name} was not begun: the machine's keeper is gone; try again", position=None)
-            self._agenda.check_room()
-            operation = Operation(name, act)
-            self._agenda.put(operation)
-            return await operation.done
+            return await self._put(name, act).done
+
+    def _put(self, name: str, act: Callable[[], Awaitable[Any]]) -> Operation:
+        if self._gone:
+            raise Uncertain(f"{name} was not begun: the machine's keeper is gone; try again", position=None)
+        self._agenda.check_room()
+        operation = Operation(name, act)
+        self._agenda.put(operation)
+        return operation
 
     @property
     def running(self) -> int | None:
@@ -196,11 +210,46 @@ class Keeper:
             self._current.stop("interrupted")
         return self._current is not None or bool(waiting)
 
+    @asynccontextmanager
+    async def at_hand(self) -> AsyncGenerator[Incarnation]:
+        """The machine awake, and not saved meanwhile: for one short exchange with its guest, beside whatever runs in it. A sleeping one is woken."""
+        with self.pinned():
+            self._visitors += 1
+            try:
+                incarnation = await self._reach()
+                try:
+                    yield incarnation
+                finally:
+                    incarnation.gate.leave()
+            finally:
+                self._visitors -= 1
+                self._active_at = time.monotonic()
+                self._agenda.changed.set()
+
+    async def _reach(self) -> Incarnation:
+        wake: Operation | None = None
+        while True:
+            if self._gone or self._settling:
+                raise Uncertain("nobody looks after the machine at the moment: the server is stopping, or about to; try again", position=None)
+            moved = self.dossier.next_move()
+            incarnation = self.residency.housing.incarnation
+            if self.residency.now in HOUSED and incarnation is not None:
+                if await incarnation.gate.enter():
+                    return incarnation
+            elif wake is None:
+                await self.residency.check_accepting()
+                wake = self._put("wake", self.residency.ensure_awake)
+            # Instructions that stand before it may wake the machine as well, and then run for long.
+            await _first([*([wake.done] if wake else []), asyncio.ensure_future(moved.wait())])
+            if wake is not None and wake.done.done():
+                wake.done.result()
+                wake = None
+
     async def make_room(self) -> bool:
         if self.idle_since is None:
             return False
         try:
-            return await self.operate("make room", lambda: self.residency.hibernate(lambda: not self._agenda.empty))
+            return await self.operate("make room", lambda: self.residency.hibernate(lambda: self._wanted))
         except EverforgeError:
             return False
 
@@ -233,6 +282,7 @@ class Keeper:
 
     async def _settle(self) -> None:
         self._settling = True
+        self.dossier.stir()
         self._agenda.clear(Refused("the server is stopping; nothing was done"))
         running = self._current or self._inherited
         if running is not None and (end := self._agenda.end(running.instruction.number)):
@@ -274,6 +324,7 @@ class Keeper:
             self._agenda.give_up(Uncertain(f"the keeper of machine {self.dossier.record.name} failed; its tape says what happened", position=None))
         finally:
             self._gone = True
+            self.dossier.stir()
             self.retired()
 
     async def _step(self) -> None:
@@ -310,16 +361,23 @@ class Keeper:
         if self.residency.now is not Residence.AWAKE:
             await changed.wait()
             return
-        due_at = max(self._active_at + self.dossier.record.idle_seconds, self.residency.save_retry_at)
+        if self._visitors:
+            await changed.wait()  # the last of them says so when it goes
+            return
         loop = asyncio.get_running_loop()
-        alarm = loop.call_later(due_at - time.monotonic(), changed.set)  # asyncio.timeout does the same in many times the time
+        alarm = loop.call_later(self._due_at - time.monotonic(), changed.set)  # asyncio.timeout does the same in many times the time
         try:
             await changed.wait()
         finally:
             alarm.cancel()
-        if time.monotonic() >= due_at and self._agenda.empty and self.residency.now is Residence.AWAKE:
+        if time.monotonic() >= self._due_at and not self._wanted and self.residency.now is Residence.AWAKE:
             with contextlib.suppress(SaveFailed, SandboxLost):
-                await self.residency.hibernate(lambda: not self._agenda.empty)
+                await self.residency.hibernate(lambda: self._wanted)
+
+    @property
+    def _due_at(self) -> float:
+        """When it has been idle for long enough."""
+        return max(self._active_at + self.dossier.record.idle_seconds, self.residency.save_retry_at)
 
     async def _operate(self, operation: Operation) -> None:
         try:
@@ -391,3 +449,11 @@ class Keeper:
         else:
             ended = await housing.incarnation.commit_end(ended, set=self.dossier.use())
         self._agenda.tell(ended)
+
+
+async def _first(futures: Sequence[asyncio.Future[Any]]) -> None:
+    """Until one of them is done; those that were made for this alone are cancelled."""
+    try:
+        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        futures[-1].cancel()

@@ -194,7 +194,7 @@ async def _take_over(forge: Forge, record: MachineRecord, arrow: Arrow | None, s
     keeper = forge.adopt(record)
     dossier, housing = keeper.dossier, keeper.residency.housing
     forge.admission.take_over(record.id, record.memory_mb)
-    housing.incarnation = incarnation = Incarnation(sandbox, line, dossier, forge.settings)
+    housing.incarnation = incarnation = Incarnation(sandbox, line, dossier, forge.settings, housing.errands)
     incarnation.continue_background(await forge.store.outputs(record.id, None))
     housing.effects = await _effects(forge, record, hello)
     inherited: RunningTurn | None = None

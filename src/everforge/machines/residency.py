@@ -200,6 +200,7 @@ class Residency:
         fields = {"head": point.snapshot, "sandbox": None, "notice": None, "error": None, "unsaved_from": record.next_instruction}
         detail = {"to": point.snapshot, "instruction": point.instruction, **detail}
         await self.dossier.write(arrow, set=fields, detail=detail, durable=True, patient=False)
+        self.housing.life += 1
         await self.housing.leave()  # after the record: a crash in between finds a sandbox that nobody claims, and destroys it
 
     async def _cancel_waiting(self, why: str) -> None:
@@ -221,6 +222,7 @@ class Residency:
     async def lose(self, ending: Ending, last_executed: int | None) -> None:
         """The sandbox is no more. One entry says what is gone; everything under way ends as lost; nothing falls back silently."""
         await self.housing.leave()
+        self.housing.life += 1
         record = self.dossier.record
         self._admission.release(record.id)
         executed = range(record.unsaved_from, record.unsaved_from if last_executed is None else last_executed + 1)

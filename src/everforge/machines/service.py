@@ -17,6 +17,7 @@ from everforge.wire.ids import OWNER, AccountId, MachineName, SnapshotId, machin
 
 from . import creation, forks, marks, requests
 from .agenda import Work
+from .files import MachineFiles
 from .forge import Forge
 from .keeper import Keeper
 from .keys import Key
@@ -325,6 +326,9 @@ class Machines:
         states["busy"] = min(busy, states["ready"])  # the keepers may be a moment ahead of the store
         states["ready"] -= states["busy"]
         return states
+
+    def files(self, name: str) -> MachineFiles:
+        return MachineFiles(lambda: self.forge.keeper(self.account, name))
 
     async def memory_bytes(self, name: str) -> int:
         """Of the host, now; 0 for one that sleeps."""

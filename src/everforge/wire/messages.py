@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import json
+import struct
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 from .bodies import parse
 from .errors import ProtocolError
-from .frames import MESSAGE_BYTES_MAX
+from .frames import GUEST_RECORD_BYTES_MAX, HEADER, MESSAGE_BYTES_MAX, RECORD_BYTES_MAX
 from .shapes import INTEGER_MAX, Range, field_checks
 
 # Guests live in snapshots for as long as their machines, so a server talks with older ones than its own. A new field or kind needs no new number
@@ -22,6 +23,7 @@ PROTOCOL_OLDEST = 1  # that this server still understands
 COUNT_MAX = 2**53  # every JSON reader holds it exactly, and what is added to it still fits in a SQL integer
 Count = Annotated[int, Range(0, COUNT_MAX)]  # of records, instructions, bytes, milliseconds
 Nanoseconds = Annotated[int, Range(0, INTEGER_MAX)]  # since 1970
+Octet = Annotated[int, Range(0, 255)]
 Stream = Literal["stdout", "stderr"]
 GuestEnd = Literal["value", "error", "interrupted", "died"]
 
@@ -32,6 +34,20 @@ class GuestMessage:
     control: ClassVar[bool] = False  # control messages carry number 0: never kept, never resent
     body_bytes_max: ClassVar[int] = 64 * 1024  # what an honest writer stays well below
     sparse: ClassVar[tuple[str, ...]] = ()  # fields that are left out where they are empty: seldom used, in messages that are sent often
+
+
+@dataclass(frozen=True, slots=True)
+class FileMessage(GuestMessage):
+    """Raw bytes instead of JSON: see wire.files."""
+
+    control = True
+    errand: Count
+    verb: Octet
+    number: Count
+    body: bytes
+
+
+FILE_HEAD = struct.Struct(">QBQ")  # errand, verb, number
 
 
 # --- keeper to guest ---------------------------------------------------------------------------------------------------------------
@@ -107,6 +123,12 @@ class Go(GuestMessage):
     kind = 8
     time_ns: Nanoseconds
     entropy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileAsk(FileMessage):
+    kind = 9
+    body_bytes_max = RECORD_BYTES_MAX - HEADER.size
 
 
 # --- guest to keeper ---------------------------------------------------------------------------------------------------------------
@@ -195,14 +217,22 @@ class CannotFreeze(GuestMessage):
     why: str
 
 
-FROM_KEEPER: dict[int, type[GuestMessage]] = {m.kind: m for m in (Attach, Ack, Setup, Run, Interrupt, Kill, Freeze, Go)}
-FROM_GUEST: dict[int, type[GuestMessage]] = {m.kind: m for m in (Hello, Outputs, Display, End, Frozen, Thawed, CannotFreeze)}
+@dataclass(frozen=True, slots=True)
+class FileTold(FileMessage):
+    kind = 72
+    body_bytes_max = GUEST_RECORD_BYTES_MAX - HEADER.size
+
+
+FROM_KEEPER: dict[int, type[GuestMessage]] = {m.kind: m for m in (Attach, Ack, Setup, Run, Interrupt, Kill, Freeze, Go, FileAsk)}
+FROM_GUEST: dict[int, type[GuestMessage]] = {m.kind: m for m in (Hello, Outputs, Display, End, Frozen, Thawed, CannotFreeze, FileTold)}
 
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 def encode(message: GuestMessage) -> bytes:
+    if isinstance(message, FileMessage):
+        return FILE_HEAD.pack(message.errand, message.verb, message.number) + message.body
     told = {name: getattr(message, name) for name in field_checks(type(message))}
     for name in message.sparse:
         if not told[name]:
@@ -226,6 +256,8 @@ def decode_from_keeper(kind: int, body: bytes) -> GuestMessage | None:
 def _decode(cls: type[GuestMessage], body: bytes, *, exact: bool) -> GuestMessage:
     if len(body) > cls.body_bytes_max:
         raise ProtocolError(f"a {cls.__name__} message of {len(body)} bytes is over the limit of {cls.body_bytes_max}")
+    if issubclass(cls, FileMessage):
+        return _decode_file(cls, body)
     try:
         found = parse(body)
     except ValueError as e:
@@ -245,3 +277,12 @@ def _decode(cls: type[GuestMessage], body: bytes, *, exact: bool) -> GuestMessag
         return cls(**values)
     except TypeError as e:
         raise ProtocolError(f"a {cls.__name__} message lacks a field") from e
+
+
+def _decode_file(cls: type[FileMessage], body: bytes) -> FileMessage:
+    if len(body) < FILE_HEAD.size:
+        raise ProtocolError(f"a {cls.__name__} message is shorter than its head")
+    errand, verb, number = FILE_HEAD.unpack_from(body)
+    if errand > COUNT_MAX or number > COUNT_MAX:
+        raise ProtocolError(f"a number of a {cls.__name__} message is too large")
+    return cls(errand, verb, number, body[FILE_HEAD.size :])

@@ -29,7 +29,7 @@ def field_checks(cls: type) -> dict[str, Check]:
 
 
 def check_of(hint: Any) -> Check:
-    """Knows int, int in a Range, str, bool, None, Any, Literal of strings, list[X], dict[str, X], unions of them; no more. A bool is no int here."""
+    """Knows int, int in a Range, str, bytes, bool, None, Any, Literal of strings, list[X], dict[str, X], unions of them. A bool is no int here."""
     if hint in _PLAIN:
         return _PLAIN[hint]
     origin, args = get_origin(hint), get_args(hint)
@@ -65,6 +65,7 @@ def _union(checks: list[Check]) -> Check:
 _PLAIN: dict[Any, Check] = {
     int: lambda value: type(value) is int and -INTEGER_MAX <= value <= INTEGER_MAX,
     str: lambda value: type(value) is str,
+    bytes: lambda value: type(value) is bytes,
     bool: lambda value: type(value) is bool,
     NoneType: lambda value: value is None,
     Any: lambda value: True,
