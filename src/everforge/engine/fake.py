@@ -108,7 +108,19 @@ class FakeGuest:
         self.inbox = frames.Assembler()
         self.note: str | None = None
         self.disk: bytes | None = None  # its files, as they were saved
-        self.environ: dict[str, str] = {}  # what it is again after the running instruction
+        self.environ: dict[str, str | None] = {}  # what variables of the running instruction were before it
+
+    def take_environ(self, env: Mapping[str, str]) -> None:
+        environ = self.variables.setdefault("environ", {})
+        self.environ = {name: environ.get(name) for name in env}
+        environ.update(env)
+
+    def give_environ_back(self) -> None:
+        environ = self.variables.get("environ", {})
+        for name, value in self.environ.items():
+            environ.pop(name, None)
+            if value is not None:
+                environ[name] = value
 
     def state(self) -> dict[str, Any]:
         kept = ("protocol", "epoch", "frozen", "last", "interpreter", "variables", "note", "disk")
@@ -249,8 +261,7 @@ class FakeSandbox:
             case Run():
                 if guest.last is None or message.instruction > guest.last:
                     guest.running = guest.last = message.instruction
-                    guest.environ = dict(guest.variables.setdefault("environ", {}))
-                    guest.variables["environ"].update(message.env)
+                    guest.take_environ(message.env)
                     self._execute(message.code)
             case Interrupt():
                 if guest.running == message.instruction:
@@ -333,7 +344,7 @@ class FakeSandbox:
             self._sleeping = None
         number, self.guest.running = self.guest.running, None
         assert number is not None
-        self.guest.variables["environ"] = self.guest.environ
+        self.guest.give_environ_back()
         note, self.guest.note = self.guest.note, None
         self._say(End(instruction=number, end=end, runtime_us=1, note=note, **fields))
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from everforge.guest import clerk
 from everforge.guest.clerks import Clerks
-from everforge.wire.messages import FileAsk
+from everforge.wire.messages import FileAsk, encode
 
 END_SECONDS = 1.0  # for a clerk that was dropped to put its things away
 
@@ -40,7 +40,7 @@ class FakeFiles:
         thread.start()
 
     def ask(self, message: FileAsk) -> None:
-        self._clerks.take(message)
+        self._clerks.take(encode(message))
         self._serve([])
 
     def _serve(self, ready: list[int]) -> None:

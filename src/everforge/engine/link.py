@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
 import os
 from collections import deque
 
@@ -10,6 +12,7 @@ from everforge.wire.errors import InvalidInput, SandboxLost
 from everforge.wire.frames import RECORD_BYTES_MAX
 
 READ_BYTES_MAX = 256 * 1024
+PIPE_BYTES = 1024 * 1024  # to the guest: room for a whole chunk of a file, in one go
 HELD_BYTES_MAX = READ_BYTES_MAX  # read and not yet received; then the guest waits
 
 
@@ -30,6 +33,7 @@ class PipeLink:
         self._ended = False
         self._arrival: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
+        _widen(write_fd)
         os.set_blocking(read_fd, False)
         os.set_blocking(write_fd, False)
 
@@ -113,6 +117,12 @@ class PipeLink:
         self._read_fd = self._write_fd = -1
         _finish(self._arrival)
         _finish(self._writable)
+
+
+def _widen(fd: int) -> None:
+    """Files pass here, and what is in the pipe need not be waited for. Where the kernel allows no more, it stays as it is."""
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 def _finish(future: asyncio.Future[None] | None) -> None:

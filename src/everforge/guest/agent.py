@@ -17,7 +17,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 
 from ..wire.errors import ProtocolError
-from ..wire.messages import PROTOCOL, FileAsk, Freeze, Go, GuestMessage, Hello, Interrupt, Kill, Run, Setup
+from ..wire.messages import PROTOCOL, Freeze, Go, GuestMessage, Hello, Interrupt, Kill, Run, Setup
 from . import channel, clerk, home, processes
 from .clerks import Clerks
 from .freezer import Freezer
@@ -41,6 +41,7 @@ class Agent:
         self.supervisor = Supervisor(self.link, self.outlet, self.instructions, lambda: self.freezer.thawed())
         self.freezer = Freezer(self.link, self.outlet, self.instructions, self.supervisor)
         self.clerks = Clerks(self.link, self._start_clerk)
+        self.link.on_file = self.clerks.take
         self._memory = MemoryGuard()
         self._children_ended = False
         self._wake_fd = _watch_children()
@@ -185,8 +186,6 @@ class Agent:
             case Kill():
                 with self._quiet():
                     self.supervisor.kill(message.instruction)
-            case FileAsk():
-                self.clerks.take(message)
             case Freeze():
                 self.freezer.freeze(message.token)
             case Go():

@@ -13,11 +13,12 @@ from typing import Protocol
 
 from ..wire.errors import MachineFailed, QueueFull, TransferCut
 from ..wire.files import PIECE_BYTES, Ask, Told, pack_json
-from ..wire.messages import FILE_HEAD, FileAsk, FileTold
-from .desk import PACKET, pack
+from ..wire.messages import FILE_HEAD, FileTold
+from .desk import PACKET
 
 CLERKS_MAX = 16  # the keeper asks for less
-READ_BYTES = 256 * 1024
+READ_BYTES = 128 * 1024
+SEND_BYTES = 64 * 1024  # about what a socket takes at once
 BEHIND_RECORDS_MAX = 32  # unwritten on the link: above it clerks wait
 
 
@@ -54,7 +55,9 @@ class _Clerk:
         """As much as it takes now."""
         with contextlib.suppress(BlockingIOError):
             while self.unsent:
-                del self.unsent[: self.connection.send(self.unsent[:READ_BYTES])]
+                with memoryview(self.unsent) as view:
+                    sent = self.connection.send(view[:SEND_BYTES])
+                del self.unsent[:sent]
 
     def read(self) -> list[tuple[int, int, bytes]] | None:
         """What it has told, whole; None when there will be no more. Raises ValueError for what no clerk of ours says."""
@@ -92,31 +95,31 @@ class Clerks:
 
     # --- what is asked -------------------------------------------------------------------------------------------------------------------
 
-    def take(self, ask: FileAsk) -> None:
-        found = self._clerks.get(ask.errand)
-        if ask.verb == Ask.DROP:
-            self._drop(ask.errand)
-        elif found is not None:
-            self._ask(found, ask)
-        elif ask.verb == Ask.OPEN:
-            self._open(ask)
-        else:
-            self._fail(ask.errand, TransferCut("the machine knows nothing of this transfer any more: what did it is gone"))
+    def take(self, ask: bytes) -> None:
+        """A FileAsk as it came."""
+        errand, verb, number = FILE_HEAD.unpack_from(ask)
+        found = self._clerks.get(errand)
+        if verb == Ask.DROP:
+            self._drop(errand)
+            return
+        if found is None and verb == Ask.OPEN:
+            found = self._open(errand)
+        elif found is None:
+            self._fail(errand, TransferCut("the machine knows nothing of this transfer any more: what did it is gone"))
+        if found is not None:
+            found.unsent += PACKET.pack(len(ask) - FILE_HEAD.size, verb, number)
+            found.unsent += memoryview(ask)[FILE_HEAD.size :]
 
-    def _open(self, ask: FileAsk) -> None:
+    def _open(self, errand: int) -> _Clerk | None:
         if len(self._clerks) >= CLERKS_MAX:
-            self._fail(ask.errand, QueueFull(f"{CLERKS_MAX} transfers are under way in this machine already"))
-            return
+            self._fail(errand, QueueFull(f"{CLERKS_MAX} transfers are under way in this machine already"))
+            return None
         try:
-            found = self._clerks[ask.errand] = _Clerk(ask.errand, self._start)
+            found = self._clerks[errand] = _Clerk(errand, self._start)
         except OSError as e:
-            self._fail(ask.errand, MachineFailed(f"no process could be started for the transfer: {e}"))
-            return
-        self._ask(found, ask)
-
-    @staticmethod
-    def _ask(found: _Clerk, ask: FileAsk) -> None:
-        found.unsent += pack(ask.verb, ask.number, ask.body)
+            self._fail(errand, MachineFailed(f"no process could be started for the transfer: {e}"))
+            return None
+        return found
 
     def drop_all(self) -> None:
         """Whoever asked is no more, or this is another machine now."""

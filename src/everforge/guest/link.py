@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 
 from ..wire import frames
 from ..wire.errors import ProtocolError
-from ..wire.messages import Ack, Attach, GuestMessage, Hello, Run, decode_from_keeper, encode
+from ..wire.messages import Ack, Attach, FileAsk, GuestMessage, Hello, Run, decode_from_keeper, encode
 from . import shortcuts
 
 KEPT_BYTES_MAX = 4 * 1024 * 1024  # unacknowledged; above it the agent stops reading what the user writes
-READ_BYTES = 65_536
+READ_BYTES = 128 * 1024
 
 
 class LinkClosed(Exception):
@@ -30,6 +30,7 @@ class GuestLink:
         self._decoder = frames.Decoder(frames.RECORD_BYTES_MAX)
         self._assembler = frames.Assembler()
         self._outbox = frames.Outbox(frames.GUEST_RECORD_BYTES_MAX)
+        self.on_file: Callable[[bytes], None] = lambda _: None
         self.unwritten: deque[bytes | memoryview] = deque()
         self._epoch = 0
         self._attached = False
@@ -82,6 +83,9 @@ class GuestLink:
         for record in self._decoder.feed(data):
             if record.kind == Ack.kind and record.number == 0 and (upto := shortcuts.acknowledged(record.payload)) is not None:
                 self._acknowledge(upto)
+                continue
+            if record.kind == FileAsk.kind and record.number == 0:
+                self.on_file(record.payload)  # there are thousands of them
                 continue
             message = self._assembler.add(record)
             if message is None:

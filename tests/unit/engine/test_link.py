@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from everforge.engine.link import READ_BYTES_MAX, PipeLink
+from everforge.engine.link import PIPE_BYTES, READ_BYTES_MAX, PipeLink
 from everforge.wire.errors import InvalidInput, SandboxLost
 from everforge.wire.frames import RECORD_BYTES_MAX
 
@@ -59,7 +59,7 @@ async def test_what_is_received_at_once_is_bounded(guest: Guest) -> None:
 
 
 async def test_a_full_pipe_makes_the_sender_wait_and_no_record_is_split(guest: Guest) -> None:
-    records = [bytes([n % 256]) * RECORD_BYTES_MAX for n in range(40)]
+    records = [bytes([n % 256]) * RECORD_BYTES_MAX for n in range(PIPE_BYTES // RECORD_BYTES_MAX + 24)]
 
     async def send_all() -> None:
         for record in records:
