@@ -1,6 +1,6 @@
 # The only entry points. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-long check fix bench docs dist
+.PHONY: help setup setup-tests run test test-long check fix bench docs dist
 
 PYTHON := .venv/bin/python
 
@@ -10,13 +10,16 @@ help: ## this list
 setup: ## everything that run and test need: Python packages, runsc, images and their template; safe to repeat
 	@tools/setup
 
+setup-tests: ## the same, and Rust for the tests of ForeverVM's Rust client
+	@tools/setup --tests
+
 run: setup ## the server, until Ctrl-C; prints its address and what to try first. Options: make run ARGS="--port 9000"
 	@$(PYTHON) -m everforge.server serve --welcome $(ARGS)
 
-test: setup check ## every test that a change must pass, on the real engine
+test: setup-tests check ## every test that a change must pass, on the real engine
 	@$(PYTHON) -m pytest
 
-test-long: setup check ## the same for hours: longer models, more rounds, more random kills
+test-long: setup-tests check ## the same for hours: longer models, more rounds, more random kills
 	@EVERFORGE_TEST_LONG=1 $(PYTHON) -m pytest
 
 check: .venv/bin/ruff ## style, types, and which way imports point
