@@ -54,6 +54,8 @@ def _sentence(error: ValidationError) -> str:
 
 async def read_body(request: Request, settings: ServerSettings) -> bytes:
     """A small one, whole."""
+    if (coding := request.headers.get("content-encoding", "identity")) != "identity":
+        raise InvalidInput(f"bodies are taken as they are, not with Content-Encoding: {coding[:40]}")
     _check_length(request, settings.body_bytes_max)
     parts: list[bytes] = []
     size = 0

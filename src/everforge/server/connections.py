@@ -16,6 +16,7 @@ from .settings import ServerSettings
 from .streams import Cut
 
 PIPELINE_MAX = 16  # requests that wait behind one that is being answered; each takes a hundred times the memory of its bytes
+VERSIONS = ("1.1", "1.0")
 LINGER_SECONDS = 5.0  # for a client to finish sending what nobody reads any more, and to take the last of an answer
 REFUSAL = (
     b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %s\r\nretry-after: %d\r\nconnection: close\r\n\r\n%s"
@@ -72,6 +73,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.logger = log
+        self.access_log = False  # would tell addresses, which may have a token in them
         self._deadline: asyncio.TimerHandle | None = None
         self._header_bytes = 0
         self._in_headers = True
@@ -124,6 +126,8 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_headers = False
         self._stop_waiting()
+        if self.parser.get_http_version() not in VERSIONS:
+            raise InvalidInput("HTTP/1.1 is spoken here")
         if len(self.pipeline) >= PIPELINE_MAX:
             raise InvalidInput("too many requests at once on one connection")
         super().on_headers_complete()
@@ -186,9 +190,16 @@ class LimitedProtocol(HttpToolsProtocol):
         self._stop_waiting()
         if self.transport.is_closing():
             return
-        if not self._answering:  # else it would stand in the middle of another answer
+        if not self._answering or (not self.cycle.response_started and not self.pipeline):  # else it would stand in the middle of another answer
             self.transport.write(refusal(status, phrase, error))
+            self._give_up_request()
         self._close()
+
+    def _give_up_request(self) -> None:
+        """Whoever waits for the rest of it, or would answer it, finds that nobody is there."""
+        if self._answering:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
 
     def _close(self) -> None:
         if not self.transport.is_closing():

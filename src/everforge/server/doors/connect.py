@@ -73,7 +73,7 @@ class Connection:
         """Instructions are taken in the order they come; what asks and waits is done beside them."""
         while True:
             message = await socket.receive()
-            act = ACTS.get(message.get("type", ""))
+            act = ACTS.get(str(message.get("type")))
             if act is None:
                 raise ProtocolError(f"there is no request of this type; there are {', '.join(ACTS)}")
             if message["type"] == "exec":
