@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Router, WebSocketRoute
 from starlette.routing import Route as Path
@@ -17,7 +18,7 @@ from .answers import refusal, to_json
 from .bounds import bounds
 from .calls import Call, new_request_id
 from .dispatch import Endpoint
-from .doors import connect, health, identity, instructions, machines, pages, repl, snapshots, tape
+from .doors import connect, files, health, identity, instructions, machines, pages, repl, snapshots, tape
 from .openapi import document
 from .routes import Route, Routes, SocketRoute
 from .service import Service
@@ -25,6 +26,15 @@ from .settings import ServerSettings
 from .sockets import SocketEndpoint
 
 routes = Routes("server")
+
+
+class FilePath(PathConvertor):
+    """Starlette's own stops at a newline, which a file's name may have."""
+
+    regex = r"[\s\S]*"
+
+
+register_url_convertor("file", FilePath())
 
 
 @routes.add("GET", "/openapi.json", scope=None)
@@ -38,7 +48,17 @@ def _document(server: ServerSettings, machines: MachineSettings) -> bytes:
     return to_json(document(DOORS, SOCKETS, bounds(server, machines)))
 
 
-DOORS: Sequence[Routes] = (instructions.routes, machines.routes, tape.routes, snapshots.routes, identity.routes, health.routes, pages.routes, routes)
+DOORS: Sequence[Routes] = (
+    instructions.routes,
+    machines.routes,
+    tape.routes,
+    snapshots.routes,
+    files.routes,
+    identity.routes,
+    health.routes,
+    pages.routes,
+    routes,
+)
 SOCKETS: Sequence[SocketRoute] = (repl.route, connect.route)
 
 
@@ -57,7 +77,7 @@ def application(service: Service) -> ASGIApp:
 
 def _fixed_first(paths: dict[str, dict[str, Route]]) -> list[tuple[str, dict[str, Route]]]:
     """`/machine/list` is not a machine of that name."""
-    return sorted(paths.items(), key=lambda item: item[0].endswith("{name}") or "path:path" in item[0])
+    return sorted(paths.items(), key=lambda item: item[0].endswith("{name}") or ":file}" in item[0])
 
 
 class _Front:

@@ -16,7 +16,7 @@ from .bounds import IDEMPOTENCY_KEY, PATH_PARAMETERS, Bounds, apply
 from .routes import Route, Routes, SocketRoute
 
 REF = "#/components/schemas/{model}"
-_PARAMETER = re.compile(r"\{(\w+)(?::path)?\}")
+_PARAMETER = re.compile(r"\{(\w+)(?::file)?\}")
 REQUESTS = frozenset(cls.__name__ for cls in api.Request.__subclasses__())
 REQUEST_ID = {"description": "To be found in the server's log.", "required": True, "schema": {"type": "string"}}
 RETRY_AFTER = {"description": "Seconds.", "required": True, "schema": {"type": "integer", "minimum": 0}}
