@@ -24,6 +24,7 @@ test-long: setup-tests check ## the same for hours: longer models, more rounds, 
 
 check: .venv/bin/ruff ## style, types, and which way imports point
 	@$(PYTHON) tools/make_sync.py --check
+	@$(PYTHON) tools/make_help.py --check
 	@.venv/bin/ruff check
 	@.venv/bin/ruff format --check
 	@.venv/bin/pyright
@@ -31,6 +32,7 @@ check: .venv/bin/ruff ## style, types, and which way imports point
 
 fix: .venv/bin/ruff ## what of it can be put right by a program, and what is made by one
 	@$(PYTHON) tools/make_sync.py
+	@$(PYTHON) tools/make_help.py
 	@.venv/bin/ruff check --fix
 	@.venv/bin/ruff format
 

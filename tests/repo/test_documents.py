@@ -12,6 +12,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from everforge.cli.app import app
+from everforge.cli.helptexts import help_of
 from everforge.images.recipe import load_recipe
 
 REPO = Path(__file__).parents[2]
@@ -52,6 +53,9 @@ def commands(group: Any, above: str = "") -> dict[str, Any]:
     return found
 
 
+LEAVES = sorted(words for words, command in commands(get_command(app)).items() if not hasattr(command, "commands"))
+
+
 def test_every_command_named_exists_and_has_help() -> None:
     known = commands(get_command(app))
     named = {
@@ -63,6 +67,20 @@ def test_every_command_named_exists_and_has_help() -> None:
     assert [words for words in named if " ".join(words) not in known and hasattr(known[words[0]], "commands")] == []
     for words in known:
         assert CliRunner().invoke(app, [*words.split(), "--help"]).exit_code == 0, words
+
+
+def test_the_reference_of_the_command_line_lists_exactly_the_commands_there_are() -> None:
+    listed = re.findall(r"^### `everforge ([a-z ]+)`", (REPO / "docs/cli.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == LEAVES
+
+
+@pytest.mark.parametrize("command", LEAVES)
+def test_every_command_has_help_with_an_example_that_the_reference_gives_too(command: str) -> None:
+    text = help_of([*command.split(), "--help"])
+    assert text is not None
+    [example] = re.findall(r"^  Example: (.*)$", text, re.MULTILINE)
+    assert f"everforge {command}" in example
+    assert example in (REPO / "docs/cli.md").read_text()
 
 
 def test_the_readmes_example_is_part_of_the_one_that_is_run() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,50 @@ def quiet_progress() -> Generator[Progress, None, None]:
             yield _Passing(console, status)
     else:
         yield Silent()
+
+
+SPINNER_AFTER_SECONDS = 0.5  # what is done sooner needs none
+
+
+@contextmanager
+def waiting(text: str) -> Generator[None]:
+    """On a terminal a spinner, when it takes a while; elsewhere nothing."""
+    if not sys.stderr or not sys.stderr.isatty():
+        yield
+        return
+    over = threading.Event()
+    spinning = threading.Thread(target=_spin, args=(text, over), daemon=True)
+    spinning.start()
+    try:
+        yield
+    finally:
+        over.set()
+        spinning.join()
+
+
+def _spin(text: str, over: threading.Event) -> None:
+    if over.wait(SPINNER_AFTER_SECONDS):
+        return
+    from rich.console import Console
+
+    with Console(stderr=True, highlight=False).status(_plain(text)):
+        over.wait()
+
+
+@contextmanager
+def transfer(text: str) -> Generator[Callable[[int, int | None], None] | None]:
+    """Told of bytes that went, and of how many; on a terminal a bar that shows it."""
+    if not sys.stderr or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(_plain(text), total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 class _Terminal:

@@ -83,10 +83,9 @@ class Everforge:
         return Machine(self._door, name)
 
     def machines(
-        self, *, tags: Mapping[str, str] | None = None, state: api.State | None = None, prefix: str | None = None
+        self, *, tags: Mapping[str, str] | None = None, state: api.State | None = None, prefix: str | None = None, after: str | None = None
     ) -> Iterator[api.ListedMachine]:
-        """Newest first; pages by itself. Of `tags` all must match."""
-        after: str | None = None
+        """Newest first; pages by itself. Of `tags` all must match. `after` is the `next` of a page that was read before."""
         pairs = [f"{name}={value}" for name, value in (tags or {}).items()]
         while True:
             query = {"tag": pairs, "state": state, "name_prefix": prefix, "limit": MACHINES_A_PAGE, "after": after}

@@ -59,10 +59,9 @@ class Door:
         self.retry_seconds = retry_seconds
         self._on_connection = on_connection
         self._lost = False
-        self.headers = {
-            "Authorization": f"Bearer {access.token}",
-            "User-Agent": f"everforge-python/{everforge.__version__} Python/{sys.version.split()[0]}",
-        }
+        self.headers = {"User-Agent": f"everforge-python/{everforge.__version__} Python/{sys.version.split()[0]}"}
+        if access.token:  # there is none before one has signed up
+            self.headers["Authorization"] = f"Bearer {access.token}"
         self._transport = Transport(self.base_url, self.headers)
         self.met = False  # has this server ever answered? Then it may only be restarting
 

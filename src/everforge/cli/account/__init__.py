@@ -1,0 +1,1 @@
+"""`everforge account ...`: the accounts of a server, for its owner."""

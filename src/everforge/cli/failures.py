@@ -1,0 +1,70 @@
+"""What went wrong, told once: a sentence on stderr that says what to do, or JSON for programs, and the exit code that goes with it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from everforge.wire.errors import EverforgeError
+
+if TYPE_CHECKING:
+    from typer._click.exceptions import ClickException
+
+EXIT_RAISED = 1  # the machine's code did
+EXIT_USAGE = 2
+EXIT_REFUSED = 3
+EXIT_UNREACHABLE = 4
+EXIT_INTERRUPTED = 130
+
+UNREACHED = ("Unreachable", "Uncertain")
+OLDER = ("RouteNotFound", "MethodNotAllowed")
+
+
+class LocalTrouble(EverforgeError):
+    """A file of this computer, not of a machine."""
+
+    code = "LocalTrouble"
+
+
+@contextmanager
+def local(path: object) -> Generator[None]:
+    """What the operating system says about a file of this computer becomes a sentence that names it."""
+    try:
+        yield
+    except OSError as e:
+        raise LocalTrouble(f"{e.filename or path}: {(e.strerror or str(e)).lower()}") from e
+
+
+def tell(error: EverforgeError, as_json: bool) -> int:
+    """The exit code."""
+    message = error.message
+    if error.code in OLDER:
+        message = f"the server does not know this request ({message}): it is older than this command; update it"
+    _tell({"code": error.code, "message": message, "retry": error.retry, "id": error.request_id, "details": error.details}, as_json)
+    return EXIT_UNREACHABLE if error.code in UNREACHED else EXIT_REFUSED
+
+
+def tell_usage(error: ClickException, as_json: bool) -> int:
+    context: Any = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "everforge"
+    message = f"{error.format_message().rstrip('.')}: see `{command} --help`"
+    _tell({"code": "WrongUsage", "message": message[:1].lower() + message[1:], "retry": "never", "id": None, "details": {}}, as_json)
+    return EXIT_USAGE
+
+
+def _tell(body: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        from json import dumps
+
+        say(dumps(body, default=str))
+    else:
+        say(f"everforge: {body['message']}")
+
+
+def say(text: str, end: str = "\n") -> None:
+    """On stderr, to whoever still listens."""
+    if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison] - closed by whoever started us
+        with suppress(OSError, ValueError):
+            print(text, end=end, file=sys.stderr, flush=True)

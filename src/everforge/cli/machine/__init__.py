@@ -1,0 +1,1 @@
+"""`everforge machine ...`: machines and what can be done with them."""

@@ -1,0 +1,1 @@
+"""`everforge machine files ...`: files of a machine."""

@@ -1,0 +1,52 @@
+"""`everforge machine new`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ..options import Env, ExpiresAt, Json, Tags, pairs
+
+
+def new(
+    name: Annotated[str | None, typer.Option(help="Its name. [default: one is made up]")] = None,
+    tag: Tags = None,
+    memory_mb: Annotated[int | None, typer.Option(help="Memory.")] = None,
+    cpus: Annotated[float | None, typer.Option(help="Processors; 0.5 is half of one.")] = None,
+    disk_mb: Annotated[int | None, typer.Option(help="Disk.")] = None,
+    processes: Annotated[int | None, typer.Option(help="How many processes and threads it may have.")] = None,
+    image: Annotated[str | None, typer.Option(help="Name of a recipe, or digest of an image.")] = None,
+    env: Env = None,
+    idle_seconds: Annotated[float | None, typer.Option(help="After how long without work it goes to sleep.")] = None,
+    expires_at: ExpiresAt = None,
+    history: Annotated[str | None, typer.Option(help="Points to go back to: idle (at each sleep) or each (after each instruction).")] = None,
+    durability: Annotated[str | None, typer.Option(help="What outlives the computer: idle (each sleep) or each (each instruction).")] = None,
+    from_snapshot: Annotated[str | None, typer.Option(metavar="MACHINE:SNAPSHOT", help="Begin as a copy of this snapshot.")] = None,
+    json: Json = False,
+) -> None:
+    """Make a machine and print its name. What is not given is as the server has it.
+
+    Example: everforge machine new --name first --tag team=red
+    """
+    from ..connection import connected
+    from ..progress import waiting
+    from ..tables import print_json
+
+    wanted: dict[str, Any] = {
+        "tags": pairs(tag, "--tag"), "memory_mb": memory_mb, "cpus": cpus, "disk_mb": disk_mb, "processes": processes, "image": image,
+        "env": pairs(env, "--env"), "idle_seconds": idle_seconds, "expires_at": expires_at, "history": history, "durability": durability,
+        "from_snapshot": _snapshot(from_snapshot),
+    }  # fmt: skip
+    with connected() as server, waiting("making a machine"):
+        made = server.create(name, **wanted)
+    print_json({"machine_name": made.name}) if json else print(made.name)
+
+
+def _snapshot(text: str | None) -> tuple[str, str] | None:
+    if text is None:
+        return None
+    machine, _, snapshot = text.partition(":")
+    if not machine or not snapshot:
+        raise typer.BadParameter(f"{text!r} is not MACHINE:SNAPSHOT", param_hint="--from-snapshot")
+    return machine, snapshot

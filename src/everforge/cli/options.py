@@ -1,0 +1,31 @@
+"""Options and arguments that many commands have, spelled once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .names import complete_names
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The machine.", autocompletion=complete_names)]
+Json = Annotated[bool, typer.Option("--json", help="Answer (and refuse) as JSON, for programs.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="KEY=VALUE", help="A tag; may be given several times.")]
+Env = Annotated[list[str] | None, typer.Option("--env", metavar="KEY=VALUE", help="An environment variable; may be given several times.")]
+Server = Annotated[
+    str | None, typer.Option("--api-base-url", metavar="URL", help="The server's address. [default: EVERFORGE_URL, or the server used last or here]")
+]
+ExpiresAt = Annotated[str | None, typer.Option("--expires-at", metavar="TIME", help="When it ends by itself, as 2030-01-31T12:00:00Z.")]
+
+
+def pairs(words: list[str] | None, option: str) -> dict[str, str] | None:
+    """Of KEY=VALUE; None when none was given."""
+    if not words:
+        return None
+    found: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise typer.BadParameter(f"{word!r} is not KEY=VALUE", param_hint=option)
+        found[key] = value
+    return found

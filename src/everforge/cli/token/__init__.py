@@ -1,0 +1,1 @@
+"""`everforge token ...`: the tokens of an account."""
