@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -134,13 +135,15 @@ def frame(kind: int, payload: bytes = b"", *, last: bool = True) -> bytes:
     return head + b"\0\0\0\0" + payload  # a mask that changes nothing
 
 
-def request(method: str, path: str, running: Running | None = None, body: bytes = b"", **headers: str) -> bytes:
+def request(
+    method: str, path: str, running: Running | None = None, body: bytes = b"", headers: Mapping[str, str] | None = None, **more: str
+) -> bytes:
     lines = [f"{method} {path} HTTP/1.1", "Host: x"]
     if running is not None:
         lines.append(f"Authorization: Bearer {running.token}")
     if body:
         lines.append(f"Content-Length: {len(body)}")
-    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in {**(headers or {}), **more}.items()]
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 

@@ -227,7 +227,7 @@ def test_an_upgrade_to_anything_else_is_answered_as_if_not_asked_for(running: Ru
 def test_bad_handshakes_are_refused(running: Running, path: str, headers: dict[str, str], status: int) -> None:
     good = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec_WebSocket_Version": "13", "Sec_WebSocket_Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
     with Wild(running) as wild:
-        wild.send(request("GET", path, running, **(good | headers)))
+        wild.send(request("GET", path, running, headers=good | headers))
         assert wild.answer().status == status
 
 
@@ -236,7 +236,7 @@ def test_a_websocket_does_not_begin_in_the_middle_of_an_answer(running: Running,
         wild.send(request("GET", f"/v1/machine/{neighbour.name}/tape?follow=true", running, Accept="application/x-ndjson"))
         assert wild.answer().status == 200
         upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec_WebSocket_Version": "13", "Sec_WebSocket_Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
-        wild.send(request("GET", f"/v1/machine/{neighbour.name}/connect", running, **upgrade))
+        wild.send(request("GET", f"/v1/machine/{neighbour.name}/connect", running, headers=upgrade))
         assert b" 101 " not in wild.rest()
 
 
@@ -317,7 +317,7 @@ def test_neither_tokens_nor_lines_of_a_clients_choice_come_into_the_log(
     handshake = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec_WebSocket_Version": "13", "Sec_WebSocket_Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
     for path in (f"/v1/machine/{neighbour.name}/connect", f"/v1/machine/{evil}/connect", "/v1/machine/nobody/repl", evil):
         with Wild(running) as wild:
-            wild.send(request("GET", f"{path if path[0] == '/' else '/' + path}?_forevervm_jwt={running.token}", **handshake))
+            wild.send(request("GET", f"{path if path[0] == '/' else '/' + path}?_forevervm_jwt={running.token}", headers=handshake))
             wild.answer()
     with Wild(running) as wild:
         wild.send(request("GET", f"/{evil}?token={running.token}", running, User_Agent="\tERROR"))
