@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import smtplib
 import ssl
 from concurrent.futures import ThreadPoolExecutor
@@ -76,10 +77,15 @@ class SmtpMailer:
         message = EmailMessage()
         message["From"], message["To"], message["Subject"] = self._sender, mail.to, mail.subject
         message.set_content(mail.text)
-        with self._connect() as server:
+        server = self._connect()
+        try:
             if self._user:
                 server.login(self._user, self._password)
             server.send_message(message)
+            with contextlib.suppress(OSError, smtplib.SMTPException):  # it has the mail, however it says goodbye
+                server.quit()
+        finally:
+            server.close()
 
     def _connect(self) -> smtplib.SMTP:
         context = ssl.create_default_context()

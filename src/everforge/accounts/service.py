@@ -71,7 +71,10 @@ class Accounts:
 
     async def start(self) -> None:
         """Raises StoreDamaged, DiskFull."""
-        key = await asyncio.to_thread(credentials.server_key, self._folder / KEY_FILE)
+        key_file = self._folder / KEY_FILE
+        if not key_file.exists() and await self._book.account(OWNER) is not None:
+            log.warning("%s was missing and is made anew: no token that was given out before is good any more", key_file)
+        key = await asyncio.to_thread(credentials.server_key, key_file)
         self._credentials = Credentials(key)
         self._signups = Signups(self._book, self._credentials, self.settings, self._mailer, self._clock)
         if await self._book.account(OWNER) is None:
