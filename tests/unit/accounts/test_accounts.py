@@ -402,6 +402,9 @@ async def test_a_mail_that_cannot_be_sent_leaves_no_account_and_the_invitation_u
         await accounts.sign_up("a@example.org", "ann", invited.invitation)
     mailer.broken = False
     assert (await accounts.sign_up("a@example.org", "ann", invited.invitation)).mailed
+    with pytest.raises(InvitationInvalid):  # used now: nobody is mailed a token that will not be good
+        await accounts.sign_up("b@example.org", "bob", invited.invitation)
+    assert len(mailer.sent) == 1
 
 
 async def test_one_address_tries_only_so_often_and_others_are_not_kept_out(house: House) -> None:
