@@ -154,9 +154,10 @@ async def test_a_machine_sleeps_wakes_forks_and_goes_back(client: Client) -> Non
 
 
 async def test_a_machine_can_be_changed(client: Client) -> None:
-    machine = await client.create()
-    changed = await machine.update(tags={"a": "b"}, idle_seconds=7, metadata={"n": 1})
-    assert (changed.tags, changed.idle_seconds, changed.metadata) == ({"a": "b"}, 7, {"n": 1})
+    machine = await client.create(expires_at="2999-01-01T00:00:00Z")
+    assert ((await machine.info()).expires_at or "").startswith("2999-01-01T00:00:00")
+    changed = await machine.update(tags={"a": "b"}, idle_seconds=7, metadata={"n": 1}, expires_at="never")
+    assert (changed.tags, changed.idle_seconds, changed.metadata, changed.expires_at) == ({"a": "b"}, 7, {"n": 1}, None)
 
 
 async def test_tokens_are_made_listed_and_revoked(client: Client, server: Running) -> None:
@@ -169,6 +170,22 @@ async def test_tokens_are_made_listed_and_revoked(client: Client, server: Runnin
         await client.tokens.revoke(made.id)
         with pytest.raises(Unauthenticated, match="does not know this token"):
             await robot.whoami()
+
+
+async def test_an_account_knows_what_it_uses(client: Client) -> None:
+    machine = await client.create()
+    await machine.run("1")
+    used = await client.usage()
+    assert (used.machines, used.instructions) == (1, 1)
+
+
+async def test_a_machine_can_begin_as_a_point_of_another(client: Client) -> None:
+    source = await client.create()
+    await source.run("x = 1")
+    await source.snapshot("early")
+    await source.run("x = 2")
+    made = await client.create(from_snapshot=(source.name, "early"))
+    assert (await made.run("x")).value == "1"
 
 
 async def test_refusals_are_errors_of_the_one_tree(client: Client) -> None:

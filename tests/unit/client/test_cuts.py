@@ -45,6 +45,14 @@ async def test_a_cut_between_a_request_and_its_answer_does_nothing_twice(client:
     wire.answer_bytes_left = lambda: next(cuts, 1 << 30)
     wire.cut()
     assert (await machine.run("x += 1; x")).value == "1"
+    cuts = iter([0, 0])
+    wire.cut()
+    created = await client.create()
+    cuts = iter([0, 0])
+    wire.cut()
+    fork = await machine.fork()
+    names = {found.name async for found in client.machines()}
+    assert names == {machine.name, created.name, fork.name}
 
 
 async def test_a_run_outlives_cuts_at_any_time(client: Client, wire: Proxy) -> None:
