@@ -122,3 +122,13 @@ async def test_rich_results_in_the_default_image(data: Path) -> None:
         for module in ("numpy", "scipy", "PIL", "openpyxl", "lxml", "bs4", "requests"):
             await run(f"import {module}")
     await until_gone(data)
+
+
+async def test_a_live_interpreter_completes_also_after_a_sleep_and_an_instruction_has_variables_of_its_own(machines: Machines) -> None:
+    name = (await machines.create(NewMachine())).record.name
+    await machines.run(name, "class Dog:\n    bark_loud = 1\nrex = Dog()")
+    await machines.hibernate(name)
+    found = await machines.complete(name, "rex.bark_")
+    assert ([m.rpartition(".")[2] for m in found.matches], found.busy) == (["bark_loud"], False)
+    number, _ = await machines.exec(name, "import subprocess; subprocess.run('echo $WHO', shell=True, capture_output=True).stdout", env={"WHO": "me"})
+    assert (await machines.result(name, number)).value == r"b'me\n'"

@@ -12,6 +12,7 @@ import asyncio
 import io
 import pickle
 import random
+import string
 import time
 from collections.abc import Collection, Mapping
 from contextlib import redirect_stdout
@@ -25,6 +26,8 @@ from everforge.wire.messages import (
     PROTOCOL,
     Ack,
     Attach,
+    Complete,
+    Completed,
     Display,
     End,
     FileAsk,
@@ -227,6 +230,15 @@ class FakeSandbox:
         for data in self.guest.outbox.add(message.kind, encode(message)):
             self._write(data)
 
+    def _complete(self, message: Complete) -> None:
+        before = message.code[: message.cursor]
+        word = before[len(before.rstrip(string.ascii_letters + string.digits + "_")) :]
+        matches = sorted(name for name in self.guest.variables if name.startswith(word))
+        told = Completed(message.token, matches, message.cursor - len(word), message.cursor)
+        if self.guest.running is not None:
+            told = Completed(message.token, busy=True)
+        self._say_control(told.kind, encode(told))
+
     def _clerks(self) -> FakeFiles:
         if self._files is None:
             self._files = FakeFiles(self._say_control, self.guest.disk)
@@ -248,6 +260,8 @@ class FakeSandbox:
             case Setup():
                 guest.variables.setdefault("environ", {}).update(message.env)
                 guest.variables["limits"] = dict(message.limits)
+            case Complete():
+                self._complete(message)
             case FileAsk():
                 self._clerks().ask(message)
             case Freeze():

@@ -17,7 +17,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 
 from ..wire.errors import ProtocolError
-from ..wire.messages import PROTOCOL, Freeze, Go, GuestMessage, Hello, Interrupt, Kill, Run, Setup
+from ..wire.messages import PROTOCOL, Complete, Freeze, Go, GuestMessage, Hello, Interrupt, Kill, Run, Setup
 from . import channel, clerk, home, processes
 from .clerks import Clerks
 from .freezer import Freezer
@@ -117,13 +117,14 @@ class Agent:
         deadline = self._memory.next_look(self.instructions.running is not None)
         worker = self.supervisor.worker
         ring_awake = worker is not None and worker.ring.awake and not self.link.full
-        if not (ring_awake or self.outlet.holds or self.freezer.reseeding or self.supervisor.hung_up_at):
+        if not (ring_awake or self.outlet.holds or self.freezer.reseeding or self.supervisor.hung_up_at or self.supervisor.completing.busy):
             return deadline
         deadlines = [deadline, self.outlet.flush_silent(time.monotonic())]
         if ring_awake and worker is not None:
             deadlines.append(worker.ring.look_again)
         if self.freezer.reseeding is not None:
             deadlines.append(self.freezer.reseeding.deadline)
+        deadlines.append(self.supervisor.completing.deadline)
         if self.supervisor.hung_up_at is not None:
             deadlines.append(self.supervisor.hung_up_at + HANG_UP_SECONDS_MAX)
         return min(filter(None, deadlines), default=None)
@@ -157,6 +158,7 @@ class Agent:
     def _mind_deadlines(self, now: float) -> None:
         self.supervisor.give_up_hung_up(now)
         self.freezer.give_up_reseeding(now)
+        self.supervisor.completing.mind(now)
 
     def _look_at_memory(self) -> None:
         worker = self.supervisor.worker
@@ -168,7 +170,7 @@ class Agent:
         return nullcontext() if self.freezer.standstill is not None else self._memory.quiet()
 
     def _start_next(self) -> None:
-        if self.instructions.queue and self.instructions.running is None and not self.freezer.holds_back:
+        if self.instructions.queue and self.instructions.running is None and not self.freezer.holds_back and not self.supervisor.completing.busy:
             now = time.monotonic()
             if self.supervisor.run_next(now):
                 self._memory.put_off(now)
@@ -179,6 +181,7 @@ class Agent:
         match message:
             case Run():
                 self.instructions.accept(message)
+                self.supervisor.completing.hurry()
                 self._start_next()  # at once: what comes right behind it may be about it
             case Interrupt():
                 with self._quiet():
@@ -186,6 +189,8 @@ class Agent:
             case Kill():
                 with self._quiet():
                     self.supervisor.kill(message.instruction)
+            case Complete():
+                self.supervisor.complete(message)
             case Freeze():
                 self.freezer.freeze(message.token)
             case Go():

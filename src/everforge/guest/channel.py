@@ -28,10 +28,12 @@ POKE = 2  # there is text in the ring
 DISPLAY = 3
 END = 4
 RESEEDED = 5
+COMPLETED = 6
 # to the interpreter
 RUN = 33
 SETUP = 34
 ENTROPY = 35
+COMPLETE = 36
 
 EXIT_CHANNEL_LOST = 71  # the interpreter's exit status when it can no longer be heard
 ORDERS_SIGNAL = signal.SIGRTMAX - 3  # "look at your channel now", for an interpreter in the middle of an instruction

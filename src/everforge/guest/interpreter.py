@@ -15,6 +15,7 @@ from ..wire.bodies import is_too_heavy
 from . import channel as wire
 from . import entropy, keyboard, results, ring, surroundings
 from .channel import ORDERS_SIGNAL, ChildEnd, Frame
+from .completion import Completion, complete
 from .execution import Execution
 from .limits import GuestLimits
 from .results import Rendered
@@ -86,6 +87,8 @@ class Interpreter:
         elif frame.kind == wire.ENTROPY:
             failed = entropy.reseed(frame.body)
             self.channel.send(wire.RESEEDED, ", ".join(failed).encode())
+        elif frame.kind == wire.COMPLETE:
+            self._complete(json.loads(frame.body))
 
     def _obey_in_between(self) -> None:
         """In the middle of an instruction the agent gives no orders but entropy, and says so by a signal."""
@@ -98,6 +101,20 @@ class Interpreter:
         self.limits = self.limits.changed(order["limits"])
         self.limits.apply()
         self.execution.result_bytes_max = self.limits.result_bytes_max
+
+    def _complete(self, order: dict[str, Any]) -> None:
+        """Objects may answer questions about themselves with code of their own: an interrupt ends that as it ends an instruction."""
+        found = Completion([], 0, 0)
+        try:
+            try:
+                self.guard.armed = True
+                found = complete(self.shell, order["code"], order["cursor"])
+            finally:
+                self.guard.armed = False
+        except BaseException:
+            self.guard.armed = False
+        told = {"token": order["token"], "matches": found.matches, "start": found.start, "end": found.end}
+        self.channel.send(wire.COMPLETED, json.dumps(told).encode("ascii"))
 
     # --- an instruction ------------------------------------------------------------------------------------------------------------
 

@@ -133,6 +133,7 @@ def make_shell(publish: Publish) -> MachineShell:
     config = Config()
     config.HistoryManager.enabled = False
     config.InteractiveShell.cache_size = 0
+    config.IPCompleter.use_jedi = False  # it reads whole libraries; what the live objects say is quicker, and true
     config.InteractiveShell.colors = "nocolor"
     config.InteractiveShell.ast_node_interactivity = "last_expr"
     main = types.ModuleType("__main__")

@@ -8,8 +8,10 @@ import time
 from collections.abc import Callable
 
 from ..wire.errors import ProtocolError
+from ..wire.messages import Complete
 from . import channel, home, processes
 from .channel import Frame
+from .completing import Completing
 from .instructions import Instructions
 from .limits import GuestLimits
 from .link import GuestLink
@@ -37,6 +39,7 @@ class Supervisor:
         self._on_reseeded = on_reseeded
         self._cause_of_death: str | None = None
         self._failed_starts = 0
+        self.completing = Completing(link)
 
     # --- beginning -------------------------------------------------------------------------------------------------------------------
 
@@ -62,6 +65,11 @@ class Supervisor:
             head = json.dumps({"instruction": run.instruction, "env": run.env}).encode()
         worker.order(channel.RUN, b"%s\n%s" % (head, run.code.encode("utf-8", "replace")))
         return True
+
+    def complete(self, message: Complete) -> None:
+        """By an interpreter that has nothing else to do."""
+        idle = self.worker is not None and self.worker.ready and self._instructions.running is None and not self._instructions.queue
+        self.completing.begin(message, self.worker if idle else None)
 
     # --- what it says ----------------------------------------------------------------------------------------------------------------
 
@@ -116,6 +124,8 @@ class Supervisor:
         elif frame.kind == channel.READY:
             worker.ready = True
             self._failed_starts = 0
+        elif frame.kind == channel.COMPLETED:
+            self.completing.take(frame.body)
         elif frame.kind == channel.RESEEDED:
             if frame.body:
                 failed = frame.body[:UNSEEDED_BYTES_MAX].decode("utf-8", "replace")
@@ -184,6 +194,7 @@ class Supervisor:
         self._outlet.flush()
         self._outlet.read(self._outlet.waiting())
         self._on_reseeded()
+        self.completing.end()
         if worker.ready:
             self._instructions.fail(f"the interpreter died: {cause}")
             self._instructions.note(NEW_INTERPRETER)

@@ -19,6 +19,8 @@ from everforge.wire.errors import EverforgeError, ProtocolError, SandboxLost, Sa
 from everforge.wire.events import Displayed, Ended, Event, Output
 from everforge.wire.messages import (
     CannotFreeze,
+    Complete,
+    Completed,
     Display,
     End,
     FileTold,
@@ -42,9 +44,10 @@ from .guestline import GuestLine, Heard
 from .settings import MachineSettings
 
 log = logging.getLogger(__name__)
-Answer = TypeVar("Answer", Frozen, Thawed)
+Answer = TypeVar("Answer", Frozen, Thawed, Completed)
 OUTPUT_SLACK = 1.5  # the guest keeps the limit itself; one that goes this far over it is not our guest any more
 UNDER_WAY_BYTES = 8 * 1024 * 1024  # and what was said before it heard of a limit: a pipe full, and all that it keeps for a resend
+COMPLETE_SECONDS = 5.0  # the guest itself gives up after two
 ENDED_SECONDS = 5.0  # for the engine to say how a sandbox ended
 # What waits in memory behind a held end, as it came over the link; as objects it can be thirty times as much, but no message becomes more than 64 MB
 # (wire.bodies), so a large one counts as LARGE_BYTES. An honest guest stops by itself at 4 MiB and one large message.
@@ -78,6 +81,8 @@ class Incarnation:
         self._output_bytes = 0
         self.displays: int | None = None  # of the running instruction; None where an earlier server may have seen some
         self._freeze_token = 0
+        self._complete_token = 0
+        self._completing = asyncio.Lock()
         self._flushing = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -172,6 +177,9 @@ class Incarnation:
                 self._refuse_freeze(message)
             case Thawed() as message:
                 self._answer(message)
+            case Completed() as message:
+                if message.token == self._complete_token:
+                    self._answer(message)
             case FileTold() as message:
                 self._errands.hear(message)
             case message:
@@ -316,6 +324,15 @@ class Incarnation:
         if not thawed.reseeded:
             log.info("machine %s is busy; it gets its fresh random numbers before the next instruction", self._dossier.record.name)
 
+    async def complete(self, code: str, cursor: int) -> Completed:
+        """Soon, whatever its interpreter does meanwhile. Raises SandboxLost."""
+        async with self._completing:
+            token = self._complete_token = secrets.randbits(31)
+            try:
+                return await self._order(Complete(token, code, cursor), Completed, COMPLETE_SECONDS)
+            except TimeoutError:
+                return Completed(token, busy=True)
+
     def _check_alive(self) -> None:
         """Whoever begins to wait now is told at once."""
         if self.lost.done():
@@ -323,12 +340,12 @@ class Incarnation:
         elif self.failure is not None:
             self._fail(self.failure)
 
-    async def _order(self, message: GuestMessage, answer: type[Answer]) -> Answer:
+    async def _order(self, message: GuestMessage, answer: type[Answer], seconds: float | None = None) -> Answer:
         future: asyncio.Future[Answer] = self._loop.create_future()
         self._answers[answer] = future
         self._check_alive()
         try:
-            async with asyncio.timeout(self._settings.guest_answer_seconds):
+            async with asyncio.timeout(seconds or self._settings.guest_answer_seconds):
                 await self.line.send(message)
                 return await future
         finally:

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from everforge.store.base import Durability, History, MachineQuery, MachineRecord, PointRecord
 from everforge.store.threads import to_its_end
-from everforge.wire.errors import InstructionNotFound, InvalidInput, NameTaken
+from everforge.wire.errors import GuestTooOld, InstructionNotFound, InvalidInput, NameTaken
 from everforge.wire.events import START, Accepted, Displayed, Ended, Event, Position
 from everforge.wire.ids import OWNER, AccountId, MachineName, SnapshotId, machine_name, new_machine_name
 
@@ -19,7 +19,7 @@ from . import creation, forks, marks, requests
 from .agenda import Work
 from .files import MachineFiles
 from .forge import Forge
-from .keeper import Keeper
+from .keeper import GUEST_TOO_OLD, Keeper
 from .keys import Key
 from .lifecycle import Residence, Turn, state
 from .points import Target
@@ -54,6 +54,14 @@ class Usage:
     instructions: int  # accepted, and
     runtime_ms: int  # how long they ran: also of machines that are gone
     disk_bytes: int  # snapshots, as they were saved
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    matches: Sequence[str]
+    start: int  # what of the code each of them replaces, in characters
+    end: int
+    busy: bool  # the interpreter was, and could not be asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +334,18 @@ class Machines:
         states["busy"] = min(busy, states["ready"])  # the keepers may be a moment ahead of the store
         states["ready"] -= states["busy"]
         return states
+
+    async def complete(self, name: str, code: str, cursor: int | None = None) -> Completion:
+        """What could stand at `cursor` (the end), by what the live interpreter knows. A busy one is not asked; a sleeping machine is woken."""
+        code = requests.code(code, self.forge.settings)
+        at = len(code) if cursor is None else requests.whole("cursor", cursor, 0, len(code), "characters")
+        keeper = await self.forge.keeper(self.account, name)
+        async with keeper.at_hand() as incarnation:
+            if incarnation.line.protocol < 2:
+                raise GuestTooOld(GUEST_TOO_OLD)
+            told = await incarnation.complete(code, at)
+        sound = told.start <= told.end <= len(code) and not told.busy
+        return Completion(told.matches, told.start, told.end, False) if sound else Completion([], at, at, True)
 
     def files(self, name: str) -> MachineFiles:
         return MachineFiles(lambda: self.forge.keeper(self.account, name))

@@ -131,6 +131,17 @@ class FileAsk(FileMessage):
     body_bytes_max = RECORD_BYTES_MAX - HEADER.size
 
 
+@dataclass(frozen=True, slots=True)
+class Complete(GuestMessage):
+    """What could stand at this place of this code, by what the interpreter knows? Answered `completed`, soon."""
+
+    kind = 10
+    body_bytes_max = MESSAGE_BYTES_MAX
+    token: Count
+    code: str
+    cursor: Count  # in characters
+
+
 # --- guest to keeper ---------------------------------------------------------------------------------------------------------------
 
 
@@ -223,8 +234,19 @@ class FileTold(FileMessage):
     body_bytes_max = GUEST_RECORD_BYTES_MAX - HEADER.size
 
 
-FROM_KEEPER: dict[int, type[GuestMessage]] = {m.kind: m for m in (Attach, Ack, Setup, Run, Interrupt, Kill, Freeze, Go, FileAsk)}
-FROM_GUEST: dict[int, type[GuestMessage]] = {m.kind: m for m in (Hello, Outputs, Display, End, Frozen, Thawed, CannotFreeze, FileTold)}
+@dataclass(frozen=True, slots=True)
+class Completed(GuestMessage):
+    kind = 73
+    control = True
+    token: Count
+    matches: list[str] = field(default_factory=list[str])
+    start: Count = 0  # what of the code each of them replaces
+    end: Count = 0
+    busy: bool = False  # the interpreter was: it was not asked, or did not answer in time
+
+
+FROM_KEEPER: dict[int, type[GuestMessage]] = {m.kind: m for m in (Attach, Ack, Setup, Run, Interrupt, Kill, Freeze, Go, FileAsk, Complete)}
+FROM_GUEST: dict[int, type[GuestMessage]] = {m.kind: m for m in (Hello, Outputs, Display, End, Frozen, Thawed, CannotFreeze, FileTold, Completed)}
 
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))

@@ -18,6 +18,7 @@ from everforge.wire.messages import (
     FROM_GUEST,
     FROM_KEEPER,
     CannotFreeze,
+    Completed,
     Display,
     End,
     FileMessage,
@@ -78,7 +79,7 @@ def test_what_a_keeper_says_arrives_as_it_was(message: GuestMessage) -> None:
 
 def test_no_two_messages_have_the_same_kind() -> None:
     kinds = [cls.kind for cls in (*FROM_GUEST.values(), *FROM_KEEPER.values())]
-    assert len(set(kinds)) == len(kinds) == 17
+    assert len(set(kinds)) == len(kinds) == 19
 
 
 kinds = st.sampled_from(sorted({*FROM_GUEST, *FROM_KEEPER})) | st.integers(0, 255)
@@ -157,6 +158,7 @@ BODIES = {
     Frozen: {"token": 1},
     CannotFreeze: {"token": 1, "why": ""},
     Thawed: {"drift_ns": 0, "reseeded": True},
+    Completed: {"token": 1, "matches": ["a"], "start": 0, "end": 1, "busy": False},
 }
 NUMBERS = [(cls, name) for cls, body in BODIES.items() for name, value in body.items() if type(value) is int and name != "drift_ns"]
 
