@@ -8,11 +8,9 @@ from __future__ import annotations
 import json
 import os
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from everforge.folders import data_folder
@@ -23,13 +21,15 @@ TOKEN_CHARACTERS_MAX = 1024
 START_A_SERVER = "start one with `everforge serve`"
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     """What it takes to reach a server."""
 
     base_url: str
-    token: str = field(repr=False)
+    token: str
     source: str = ""  # for messages: where it was found
+
+    def __repr__(self) -> str:
+        return f"Access({self.base_url!r}, source={self.source!r})"  # a token is nobody's to see
 
 
 def find_access(token: str | None = None, base_url: str | None = None) -> Access:
@@ -91,6 +91,8 @@ def _config_home() -> Path:
 
 def write_config(access: Access) -> Path:
     """For the next time. Mode 0600, whole or not at all."""
+    import tempfile  # slow to load, and most who ask here only read
+
     path = config_path()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".config.")  # created with mode 0600

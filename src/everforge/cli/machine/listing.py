@@ -69,8 +69,11 @@ def _machines(tags: dict[str, str], state: str | None, prefix: str | None) -> It
     try:
         while True:
             page = fetch("/v1/machine/list", [pair for pair in (*given, ("limit", str(PAGE_MACHINES)), ("after", after or "")) if pair[1]])
-            yield from page["machines"]
-            after = page["next"]
+            found, following = page["machines"], page["next"]
+            if not all(isinstance(machine["name"], str) for machine in found):
+                raise NotQuick("machines without names")
+            yield from found
+            after = following
             if after is None:
                 return
     except (NotQuick, ValueError, KeyError, TypeError):
