@@ -18,6 +18,11 @@ def data_folder() -> Path:
     return _chosen("EVERFORGE_DATA") or _base("XDG_DATA_HOME", ".local/share")
 
 
+def state_folder() -> Path:
+    """What nobody misses for long: what was typed at the prompt, pictures shown. `EVERFORGE_STATE`, else the user's state folder."""
+    return _chosen("EVERFORGE_STATE") or _base("XDG_STATE_HOME", ".local/state")
+
+
 def images_folder() -> Path:
     """The root file systems that machines live in. They would be missed as much as the machines: `EVERFORGE_IMAGES`, else beside these."""
     return _chosen("EVERFORGE_IMAGES") or data_folder() / "images"

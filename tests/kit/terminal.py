@@ -27,6 +27,7 @@ def environment(url: str, token: str, home: Path, **more: str) -> dict[str, str]
         "EVERFORGE_URL": url,
         "EVERFORGE_TOKEN": token,
         "TERM": "xterm",
+        "PROMPT_TOOLKIT_NO_CPR": "1",
         **more,
     }
 
@@ -64,6 +65,11 @@ class Terminal:
             await asyncio.to_thread(self.child.expect, _between_escapes(text))
             seen += (self.child.before or "") + str(self.child.after)
         return plain(seen)
+
+    async def prompted(self) -> str:
+        """A new prompt, that takes keys. Everything up to there."""
+        await asyncio.to_thread(self.child.expect, "\x1b\\[\\?2004h.*?>>>")
+        return plain((self.child.before or "") + str(self.child.after))
 
     def types(self, text: str) -> None:
         self.child.send(text)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import doctor, login, logs, serve, setup, signup, usage, whoami
+from . import doctor, login, logs, repl, serve, setup, signup, usage, whoami
 from .account import delete as account_delete
 from .account import invite as account_invite
 from .account import list as account_list
@@ -43,12 +43,14 @@ app.command("signup")(signup.signup)
 app.command("login")(login.login)
 app.command("logout")(login.logout)
 app.command("whoami")(whoami.whoami)
+app.command("repl")(repl.repl)
 
 machine = _group("machine", "Machines, and what can be done with them.")
 machine.command("new")(machine_new.new)
 machine.command("list")(machine_list.list_)
 machine.command("show")(machine_show.show)
 machine.command("exec")(machine_exec.exec_)
+machine.command("repl", help=repl.HELP_BELOW_MACHINE)(repl.repl)
 machine.command("logs")(logs.logs)
 machine.command("interrupt")(interrupt.interrupt)
 machine.command("fork")(fork.fork)

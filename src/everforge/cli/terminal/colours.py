@@ -17,3 +17,10 @@ def paint(kind: str, text: str) -> str:
     """Whatever colours the text itself has, they end with it."""
     colour = COLOURS[kind]
     return f"{colour}{text}{RESET}" if text and (colour or "\x1b" in text) else text
+
+
+def paint_traceback(text: str) -> str:
+    """Where in one colour, what in another."""
+    lines = text.split("\n")
+    last = max((i for i, line in enumerate(lines) if line[:1].strip() and not line.startswith("[")), default=0)
+    return "\n".join(paint("code" if line.startswith("  File ") else "error" if i >= last else "value", line) for i, line in enumerate(lines))

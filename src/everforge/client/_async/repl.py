@@ -12,7 +12,7 @@ from everforge.wire.errors import MachineNotFound
 
 from ..decoding import read
 from ..results import Display, Line, Result
-from .channel import AsyncChannel
+from .channel import AsyncChannel, AsyncListener
 from .door import AsyncDoor, body_of, new_key
 from .instruction import AsyncInstruction, Functions, instruction_text
 from .tape import Entry
@@ -117,6 +117,10 @@ class AsyncRepl:
     async def ping(self) -> None:
         """Is the server there?"""
         await self._channel.ask({"type": "ping"}, again=True)
+
+    def listen(self) -> AsyncListener:
+        """As `entries`, from this very moment on, and for whoever wants to go on after an error: `next()`, and at last `close()`."""
+        return self._channel.listen(lambda entry: True)
 
     async def entries(self, *, wait_seconds: float | None = None) -> AsyncIterator[Entry]:
         """Everything on the tape from here on, of all clients. Ends when the machine is deleted."""

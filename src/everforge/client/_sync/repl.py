@@ -13,7 +13,7 @@ from everforge.wire.errors import MachineNotFound
 
 from ..decoding import read
 from ..results import Display, Line, Result
-from .channel import Channel
+from .channel import Channel, Listener
 from .door import Door, body_of, new_key
 from .instruction import Functions, Instruction, instruction_text
 from .tape import Entry
@@ -118,6 +118,10 @@ class Repl:
     def ping(self) -> None:
         """Is the server there?"""
         self._channel.ask({"type": "ping"}, again=True)
+
+    def listen(self) -> Listener:
+        """As `entries`, from this very moment on, and for whoever wants to go on after an error: `next()`, and at last `close()`."""
+        return self._channel.listen(lambda entry: True)
 
     def entries(self, *, wait_seconds: float | None = None) -> Iterator[Entry]:
         """Everything on the tape from here on, of all clients. Ends when the machine is deleted."""

@@ -1,0 +1,185 @@
+"""`everforge repl`: on a pseudo-terminal as a person has it, and behind a pipe."""
+
+from __future__ import annotations
+
+import base64
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from everforge import AsyncEverforge
+from everforge.cli.terminal import history
+from everforge.cli.terminal.blocks import blocks, ends, indentation
+from everforge.cli.terminal.pictures import Pictures, picture_of, way
+from kit.house import House
+from kit.service import QUIET, service, serving
+from kit.terminal import environment, run, terminal
+
+UP, CTRL_C, CTRL_D = "\x1b[A", "\x03", "\x04"
+PASTED = "\x1b[200~def twice(x):\n    y = x\n\n    return y + x\n\x1b[201~"
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n...").decode()
+
+
+async def test_a_person_at_the_prompt(tmp_path: Path) -> None:
+    async with service() as server:
+        env = environment(server.url, server.token, tmp_path)
+        async with AsyncEverforge(server.token, server.url) as client:
+            await client.create("one")
+        with terminal(env, "repl", "one") as person:
+            await person.sees("one at http://")
+            await person.prompted()
+            person.types("for i in range(3):\rprint('n', i)\r\r")
+            assert (await person.sees("n 0", "n 1", "n 2")).count("n 1") == 1
+            await person.prompted()
+            person.types(PASTED + "\r")
+            await person.prompted()
+            person.types("thrown away" + CTRL_C + "twice(21)\r")
+            assert "away" in await person.sees("42")
+            await person.prompted()
+            person.types("1 / 0\r")
+            await person.sees("ZeroDivisionError: division by zero")
+            await person.prompted()
+            person.types("tell('\\r10%', '\\r20%', partial=True, stream='stderr')\r")
+            await person.sees("\r20%", "\r\n")  # the bar's line is finished before the prompt
+            await person.prompted()
+            person.types(f"show({{'image/png': '{PNG}'}})\r")
+            shown = await person.sees("[picture: ", ".png]")
+            await person.prompted()
+            assert Path(shown.split("[picture: ")[1].split("]")[0]).read_bytes().startswith(b"\x89PNG")
+            person.types("%machine\r")
+            await person.sees("state", "ready")
+            await person.prompted()
+            person.types("print('be' 'gun'); hang()\r")
+            await person.sees("begun")
+            person.types(CTRL_C)
+            await person.sees("KeyboardInterrupt")
+            await person.prompted()
+            person.types(CTRL_D)
+            await person.sees("everforge repl one")
+            assert await person.ends() == 0
+        with terminal(env, "machine", "repl", "one") as person:
+            await person.prompted()
+            person.types("twi" + UP)  # of what was typed in the other process, what begins so
+            await person.sees("twice(21)")
+            person.types("\r")
+            await person.sees("42")
+            await person.prompted()
+            async with AsyncEverforge(server.token, server.url) as client:
+                await client.machine("one").delete()
+            await person.sees("everforge: ", "deleted")
+            assert await person.ends() == 3
+
+
+async def test_a_restart_of_the_server_is_told_and_outlived(tmp_path: Path) -> None:
+    house = House()
+    await house.start()
+    try:
+        async with serving(house.machines, folder=tmp_path) as server:
+            env, port = environment(server.url, server.token, tmp_path), int(server.url.rsplit(":", 1)[1])
+            person = terminal(env, "repl", "--instruction-timeout-seconds", "600", "--tag", "a=b")
+            typed = person.__enter__()
+            await typed.prompted()
+            typed.types("x = 40\r")
+            await typed.sees("x = 40")
+            await typed.prompted()
+            typed.types("print('be' 'fore'); hang()\r")
+            await typed.sees("before")
+        await typed.sees("connection lost, reconnecting")
+        async with serving(house.machines, replace(QUIET, port=port), folder=tmp_path):
+            await typed.sees("connected again")
+            typed.types(CTRL_C)
+            await typed.sees("KeyboardInterrupt")
+            await typed.prompted()
+            typed.types("x + 2\r")
+            assert "before" not in await typed.sees("42")
+            await typed.prompted()
+            typed.types(CTRL_D)
+            assert await typed.ends() == 0
+        person.__exit__(None, None, None)
+    finally:
+        await house.close()
+
+
+async def test_without_a_terminal_it_runs_what_comes_up_to_the_first_thing_that_raises(tmp_path: Path) -> None:
+    async with service() as server:
+        env = environment(server.url, server.token, tmp_path)
+        code, out, err = await run(
+            env, "repl", stdin="for i in range(2):\n    print(i)\n\nelse:\n    print('done')\ntell('e', stream='stderr')\n1 + 1\n"
+        )
+        assert (code, out) == (0, "0\n1\ndone\n2\n")
+        name, *rest = err.splitlines()
+        assert (rest, name[:11]) == (["e"], "everforge: ")
+        code, out, err = await run(env, "repl", name[11:], stdin="i\n1 / 0\nprint('never')\n")
+        assert (code, out, err) == (1, "1\n", "ZeroDivisionError: division by zero\n")
+        for words, wanted in ((["nonesuch"], 3), (["--tag", "novalue"], 2), ([name[11:], "--tag", "a=b"], 2)):
+            code, _, err = await run(env, "repl", *words)
+            assert code == wanted, err
+
+
+# --- where code ends -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "over"),
+    [
+        ("1 + 1", True), ("x = (1,", False), ("for i in x:", False), ("for i in x:\n    i", False), ("for i in x:\n    i\n    ", True),
+        ("for i in x: i", True), ("@cache", False), ("def f():\n    '''\n\n", False), ("async with x:", False), ("async with x:\n    y\n", True),
+        ("def f():\n    s = '''\ntext\n'''", False), ("await x", True), ("%time f()", True), ("%%bash\nls", False), ("%%bash\nls\n", True), ("!ls", True), ("f?", True), ("this is wrong", True),
+        ("def f[T](x: T):", False), ("x = 1 \\", False), ("if a:\n    b\nelse:", False),
+    ],
+)  # fmt: skip
+def test_enter_runs_what_is_whole(code: str, over: bool) -> None:
+    assert ends(code) is over
+
+
+def test_a_stream_of_lines_is_cut_where_python_would_cut_it() -> None:
+    script = (
+        "x = 1\n# a remark\nif x:\n    y = 2\n\n    z = 3\nelif y:\n    pass\n@f\ndef g():\n    '''\n    doc\n'''\n\ntry: a\nfinally: b\nprint(\n1)\n"
+    )
+    cut = [
+        "x = 1\n",
+        "# a remark\nif x:\n    y = 2\n\n    z = 3\nelif y:\n    pass\n",
+        "@f\ndef g():\n    '''\n    doc\n'''\n\n",
+        "try: a\nfinally: b\n",
+        "print(\n1)\n",
+    ]
+    assert list(blocks(script.splitlines(keepends=True))) == cut
+
+
+@pytest.mark.parametrize(("line", "deep"), [("for i in x:", 4), ("    if a:  # why", 8), ("    return 1", 0), ("    a", 4), ("pass", 0)])
+def test_the_next_line_begins_where_it_should(line: str, deep: int) -> None:
+    assert len(indentation(line)) == deep
+
+
+# --- what is kept ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_history_is_private_bounded_and_survives_a_damaged_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "ENTRIES_MAX", 10)
+    path = tmp_path / "new" / "history.jsonl"
+    kept = history.KeptHistory(path)
+    for i in range(12):
+        kept.store_string(f"line {i}\nmore é")
+    kept.store_string("line 11\nmore é")
+    kept.store_string("x" * history.ENTRY_BYTES_MAX)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with path.open("ab") as file:
+        file.write(b'"half')
+    assert list(history.KeptHistory(path).load_history_strings()) == [f"line {i}\nmore é" for i in (11, 10, 9, 8, 7)]
+    assert len(path.read_text().splitlines()) == 5
+    assert list(history.KeptHistory(tmp_path).load_history_strings()) == []  # not a file
+
+
+def test_pictures_are_shown_where_the_terminal_can_and_kept_where_not(tmp_path: Path) -> None:
+    assert way({"TERM": "xterm-kitty"}) == "kitty"
+    assert way({"TERM": "xterm-kitty", "TMUX": "1"}) == "none"
+    assert way({"TERM_PROGRAM": "iTerm.app"}) == "iterm"
+    assert way({"TERM": "xterm-256color"}) == "none"
+    picture = picture_of({"text/plain": "<Figure>", "image/png": PNG})
+    assert picture is not None
+    assert picture_of({"image/png": base64.b64encode(b"\x1b]0;not a picture").decode()}) is None
+    assert Pictures("m", "kitty").shown(*picture, number=1).startswith("\x1b_Ga=T,f=100")
+    assert f":{PNG}\x07" in Pictures("m", "iterm").shown(*picture, number=1)
+    assert Pictures("../m", "none", tmp_path).shown(*picture, number=7) == f"[picture: {tmp_path}/m-7.png]\n"
