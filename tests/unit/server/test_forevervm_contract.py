@@ -106,6 +106,38 @@ async def test_names_are_lower_case_letters_digits_and_dashes_and_two_are_reserv
         assert (answer.status_code, answer.json()["code"]) == (400, "InvalidInput")
 
 
+async def test_sign_up_needs_no_token_and_gives_one_with_a_dot(served: Running, api: Http) -> None:
+    answer = await sign_up(served, "ada@example.org", "Ada_L-1")
+    assert answer.status_code == 200
+    assert answer.json()["token"].count(".") == 1
+    async with http(served, answer.json()["token"]) as theirs:
+        assert (await theirs.json("GET", "/v1/whoami"))["account"].lower() == "ada_l-1"
+        await api.new()
+        assert await theirs.list() == []  # another account's machines are no business of theirs
+
+
+@pytest.mark.parametrize(
+    ("email", "name", "status", "code"),
+    [
+        ("other@example.org", "ADA", 409, "AccountNameAlreadyExists"),
+        ("Ada@Example.org", "other", 409, "EmailAlreadyExists"),
+        ("other@example.org", "ab", 400, "InvalidInput"),
+        ("other@example.org", "a" * 17, 400, "InvalidInput"),
+        ("other@example.org", "a b c", 400, "InvalidInput"),
+        ("nobody", "other", 400, "InvalidInput"),
+    ],
+)
+async def test_sign_up_says_what_is_taken_or_wrong_by_its_code(served: Running, email: str, name: str, status: int, code: str) -> None:
+    assert (await sign_up(served, "ada@example.org", "ada")).status_code == 200
+    refused = await sign_up(served, email, name)
+    assert (refused.status_code, refused.json()["code"]) == (status, code)
+
+
+async def sign_up(served: Running, email: str, name: str) -> httpx2.Response:
+    async with httpx2.AsyncClient(base_url=served.url, headers={"x-forevervm-runner": "cargo"}) as client:
+        return await client.post("/internal/signup", json={"email": email, "account_name": name})
+
+
 # --- instructions ------------------------------------------------------------------------------------------------------------------------------
 
 
