@@ -37,7 +37,9 @@ def answers() -> Generator[None]:
         return
     raw = _Output(sys.stdout.fileno(), "wb", closefd=False)
     tty = sys.stdout.isatty()
-    sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), encoding=sys.stdout.encoding, errors=sys.stdout.errors, line_buffering=tty)
+    # What a machine's code prints may be what no encoding has: it is shown escaped, and is no reason to end.
+    errors = "backslashreplace" if sys.stdout.errors == "strict" else sys.stdout.errors
+    sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), encoding=sys.stdout.encoding, errors=errors, line_buffering=tty)
     try:
         try:
             yield
