@@ -167,11 +167,12 @@ class Machines:
     def _work(self, code: str, seconds: float | None, env: Mapping[str, str] | None = None, functions: Sequence[str] | None = None) -> Work:
         settings = self.forge.settings
         wanted = settings.timeout_seconds if seconds is None else seconds
+        if functions is not None and requests.functions(functions):
+            raise InvalidInput("functions must be empty: machines cannot call functions of a client's program yet")
         return Work(
             requests.code(code, settings),
             requests.seconds("timeout_seconds", wanted, 0.001, settings.timeout_seconds_max),
             {} if env is None else requests.env(env, settings),
-            [] if functions is None else requests.functions(functions),
         )
 
     async def result(self, name: str, instruction: int) -> Ended:
