@@ -48,7 +48,15 @@ class _Live:
         """Entries after `position`, or None when memory does not reach back that far."""
         if not self.recent or self.recent[0].position > position + 1:
             return None
-        return [_cut(e, position) for e in self.recent if e.position + e.width - 1 > position]
+        found: list[Event] = []
+        for event in reversed(self.recent):  # whoever reads live is close to the end
+            if event.position + event.width - 1 <= position:
+                break
+            found.append(event)
+        found.reverse()
+        if found:
+            found[0] = _cut(found[0], position)
+        return found
 
     def wake_readers(self) -> None:
         waiting, self.waiting = self.waiting, []
