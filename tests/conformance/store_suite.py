@@ -376,6 +376,20 @@ class StoreSuite:
         assert await store.accepted_with_key(record.id, "k") == a1
         assert await store.accepted_with_key(record.id, "other") is None
 
+    async def test_a_key_is_taken_once_and_those_who_write_beside_it_do_not_notice(self, store: Store) -> None:
+        record, other = machine(), machine("other")
+        for each in (record, other):
+            await store.create(each)
+        changes = [Change(machine=record.id, events=[accepted(i, key="k")], set={"next_instruction": i + 1}) for i in range(3)]
+        changes += [Change(machine=other.id, events=[accepted(i, key=None if i else "k")]) for i in range(3)]
+        results = await asyncio.gather(*(store.commit(change) for change in changes), return_exceptions=True)
+        assert [isinstance(result, KeyReused) for result in results] == [False, True, True, False, False, False]
+        assert [event.position for event in await tape(store, record)] == [0]
+        assert [event.position for event in await tape(store, other)] == [0, 1, 2]
+        kept = await store.machine(record.id)
+        assert kept is not None
+        assert kept.next_instruction == 1
+
     async def test_instructions_are_listed_in_their_order_a_page_at_a_time(self, store: Store) -> None:
         record = machine()
         await store.create(record)

@@ -65,7 +65,6 @@ class Keeper:
         self._agenda = agenda
         self._settings = settings
         self._next_instruction = dossier.record.next_instruction
-        self._keyed = asyncio.Lock()
         self._current: TurnRun | None = None
         self._inherited: RunningTurn | None = None
         self._pins = 0
@@ -139,15 +138,16 @@ class Keeper:
             return await to_its_end(self._accept_once(work, key))
 
     async def _accept_once(self, work: Work, key: str | None) -> int:
-        if key is None:
-            return await self._accept(work, None)
-        async with self._keyed:
-            before = await self.dossier.store.accepted_with_key(self.id, key)
+        """The store takes a key once; so it is looked for only where the instruction was not taken, for whatever reason."""
+        try:
+            return await self._accept(work, key)
+        except EverforgeError:
+            before = None if key is None else await self.dossier.store.accepted_with_key(self.id, key)
             if not isinstance(before, Accepted):
-                return await self._accept(work, key)
-            if (before.code, before.env, before.functions) != (work.code, dict(work.env), list(work.functions)):
-                raise KeyReused(f"the idempotency key {key!r} was used for another instruction ({before.instruction})")
-            return before.instruction
+                raise
+        if (before.code, before.env, before.functions) != (work.code, dict(work.env), list(work.functions)):
+            raise KeyReused(f"the idempotency key {key!r} was used for another instruction ({before.instruction})")
+        return before.instruction
 
     async def _accept(self, work: Work, key: str | None) -> int:
         await self.residency.check_accepting()
@@ -165,8 +165,10 @@ class Keeper:
                 functions=list(work.functions),
             )
             await self.dossier.write(set={"next_instruction": number + 1}, events=[event], step="accept", patient=False)
-        except BaseException:
+        except BaseException as e:
             self._agenda.withdraw(instruction)
+            if isinstance(e, KeyReused) and self._next_instruction == number + 1:
+                self._next_instruction = number  # surely not on the tape, and nobody has come after it
             raise
         if self._gone:
             raise Uncertain(f"instruction {number} was accepted while its keeper went; the tape says what becomes of it", position=None)

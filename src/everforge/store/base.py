@@ -140,7 +140,8 @@ class Store(Protocol):
         ...
 
     async def commit(self, change: Change) -> Sequence[Event]:
-        """Apply it in one transaction and return the events with their positions. Raises MachineNotFound, NameTaken, InvalidInput, DiskFull.
+        """Apply it in one transaction and return the events with their positions. Raises MachineNotFound, NameTaken, InvalidInput, DiskFull, and
+        KeyReused where it would accept an instruction with a key that is on this tape already.
 
         Changes of one machine take effect in the order of the calls. Cancelling the caller does not undo it. A point that is there
         already is replaced.

@@ -23,6 +23,7 @@ class _Machine:
     points: dict[SnapshotId, PointRecord] = field(default_factory=dict[SnapshotId, PointRecord])
     unended: dict[int, Accepted] = field(default_factory=dict[int, Accepted])
     ended: set[int] = field(default_factory=set[int])
+    keys: set[str | None] = field(default_factory=set[str | None])
     purged: bool = False  # nobody sees it any more, but a fork's tape may begin with its own
 
     def append(self, placed: Sequence[Event]) -> None:
@@ -30,6 +31,7 @@ class _Machine:
         for event in placed:
             if isinstance(event, Accepted):
                 self.unended[event.instruction] = event
+                self.keys.add(event.key)
             elif isinstance(event, Ended):
                 self.unended.pop(event.instruction, None)
                 self.ended.add(event.instruction)
@@ -301,6 +303,8 @@ def _check_instructions(machine: _Machine, placed: Sequence[Event]) -> None:
     unended, ended = set(machine.unended), set[int]()
     for event in placed:
         if isinstance(event, Accepted):
+            if event.key is not None and event.key in machine.keys:
+                raise KeyReused(f"the idempotency key {event.key!r} is on the tape already")
             if event.instruction in unended:
                 raise WrongState("an instruction of that number was accepted already")
             unended.add(event.instruction)

@@ -101,12 +101,13 @@ async def test_the_queue_has_a_limit_and_nothing_is_lost_at_it() -> None:
     await house.start()
     name = await new(house)
     await house.machines.run(name, "1")
-    numbers = [(await house.machines.exec(name, "hang()"))[0]]
+    numbers = [(await house.machines.exec(name, "hang()", key="k"))[0]]
     await asyncio.sleep(0.01)
     with pytest.raises(QueueFull):
         for _ in range(10):
             numbers.append((await house.machines.exec(name, "1"))[0])
     assert len(numbers) == 4
+    assert (await house.machines.exec(name, "hang()", key="k"))[0] == numbers[0]  # it was accepted before, and that stays so
     await house.machines.interrupt(name)
     assert [(await house.machines.result(name, n)).end for n in numbers] == ["interrupted", "value", "value", "value"]
     await house.close()
@@ -117,7 +118,8 @@ async def test_an_idempotency_key_is_accepted_once(house: House) -> None:
     await house.machines.run(name, "x = 0")
     both = await asyncio.gather(*(house.machines.exec(name, "x += 1", key="k") for _ in range(2)))
     assert len({number for number, _ in both}) == 1
-    assert (await house.machines.run(name, "x")).value == "1"
+    after = await house.machines.run(name, "x")
+    assert (after.value, after.instruction) == ("1", 2)
     with pytest.raises(KeyReused):
         await house.machines.exec(name, "x += 2", key="k")
     await house.restart()

@@ -8,7 +8,7 @@ from typing import Any
 
 from everforge.store import tape
 from everforge.store.base import Change, MachineRecord, PointRecord
-from everforge.wire.errors import AccountNotFound, InvalidInput, MachineNotFound, WrongState
+from everforge.wire.errors import AccountNotFound, InvalidInput, KeyReused, MachineNotFound, WrongState
 from everforge.wire.events import Accepted, Ended, Event
 from everforge.wire.ids import MachineId
 
@@ -75,6 +75,7 @@ class Changes:
 
     def commit(self, change: Change) -> list[Event]:
         machine = change.machine
+        self._check_keys(machine, change.events)
         position = self._staged.get(machine)
         if position is None:
             position = self._next_position(machine)
@@ -86,6 +87,13 @@ class Changes:
         if change.add_points:
             self._add_points(machine, tape.placed_points(change.add_points, self._staged.get(machine, position) - 1))
         return placed
+
+    def _check_keys(self, machine: MachineId, events: Sequence[Event]) -> None:
+        """Before anything is written: the writer counts on that, and does not undo what others have written in the same transaction."""
+        keys = [event.key for event in events if isinstance(event, Accepted) and event.key is not None]
+        for key in keys:
+            if self.connection.execute(self._statements.with_key, {"machine": machine, "key": key}).fetchone():
+                raise KeyReused(f"the idempotency key {key!r} is on the tape already")
 
     def _next_position(self, machine: MachineId) -> int:
         known = self._known.get(machine)

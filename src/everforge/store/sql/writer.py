@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from everforge.wire.errors import EverforgeError, Refused
+from everforge.wire.errors import EverforgeError, KeyReused, Refused
 
 from .changes import Changes
 from .sqlite import LOG_BYTES_HARD, LOG_BYTES_SOFT, PAGE_BYTES, WRITER_CACHE_KB, Database, translate
@@ -104,13 +104,13 @@ class Writer:
             begun += len(results)
 
     def _transaction(self, part: list[_Write]) -> list[Any]:
-        """The results of as many as fit in one transaction."""
+        """The results of as many as fit in one transaction; a KeyReused is the result of one that was refused."""
         changes, connection = self._changes, self._connection
         results: list[Any] = []
         try:
             connection.execute("BEGIN IMMEDIATE")
             for write in part:
-                results.append(write.apply(changes))
+                results.append(_applied(write, changes))
                 if changes.is_full:
                     break
             changes.finish()
@@ -134,7 +134,9 @@ class Writer:
     def _answer(self, part: list[_Write], results: list[Any]) -> None:
         answers: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
         for write, result in zip(part, results, strict=False):
-            if write.durable:
+            if isinstance(result, KeyReused):
+                answers.append((write.answer, None, result))
+            elif write.durable:
                 self._syncer.after_sync(lambda error, answer=write.answer, result=result: self._tell([(answer, result, error)]))
             else:
                 answers.append((write.answer, result, None))
@@ -160,6 +162,13 @@ class Writer:
             self._database.checkpoint(self._connection)
         except sqlite3.Error as e:
             log.warning("the log of the database could not be copied into it: %s", translate(e, self._database.path))
+
+
+def _applied(write: _Write, changes: Changes) -> Any:
+    try:
+        return write.apply(changes)
+    except KeyReused as e:  # found before it had written anything, and common where clients repeat what was cut: the others need not begin again
+        return e
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:
