@@ -1,44 +1,32 @@
-"""A first machine: it remembers, sleeps, wakes, and can be forked and rolled back. Run it with `make run`, or by itself after `make setup`."""
+"""A first machine: it remembers, sleeps, wakes, and can be forked and rolled back.
 
-import asyncio
-import tempfile
-from pathlib import Path
+With a server running (`make run`): .venv/bin/python examples/first_machine.py
+"""
 
-from everforge.machines.requests import NewMachine
-from everforge.machines.settings import MachineSettings
-from everforge.server.bootstrap import running_machines
-from everforge.wire.events import Output
+from everforge import Everforge
 
+with Everforge() as client:
+    machine = client.create()
+    print("a new machine:", machine.name)
 
-async def main() -> None:
-    with tempfile.TemporaryDirectory(prefix="everforge-first-") as data:
-        async with running_machines(Path(data), MachineSettings(image="minimal")) as machines:
-            await machines.create(NewMachine(name="first"))
+    machine.run("numbers = [1, 2, 3]")
+    print("state stays between instructions: sum(numbers) =", machine.run("sum(numbers)").value)
 
-            print("state stays between instructions:")
-            await machines.run("first", "import time; numbers = [1, 2, 3]")
-            print("   sum(numbers) =", (await machines.run("first", "sum(numbers)")).value)
+    machine.hibernate()  # nothing of it runs any more
+    print("it sleeps:", machine.info().state, "with", machine.info().memory_bytes, "bytes of memory")
+    print("the next instruction wakes it, and it remembers:", machine.run("numbers.append(4); numbers").value)
 
-            print("it sleeps, and nothing of it is in memory; the next instruction wakes it:")
-            await machines.hibernate("first")  # nothing of it runs any more
-            print("   state:", (await machines.get("first")).state, "- memory:", await machines.memory_bytes("first"), "bytes")
-            print("   numbers =", (await machines.run("first", "numbers.append(4); numbers")).value)  # woken, and it remembers
+    other = machine.fork()  # goes its own way from the same instant
+    other.run("numbers = 'something else'")
+    print("the fork has", other.run("numbers").value, "and the first machine", machine.run("numbers").value)
 
-            print("a fork goes its own way from the same instant:")
-            await machines.fork("first", names=["second"])
-            await machines.run("second", "numbers = 'something else'")
-            print("   second:", (await machines.run("second", "numbers")).value, "- first:", (await machines.run("first", "numbers")).value)
+    machine.snapshot("before the mistake")
+    machine.run("numbers.clear()")
+    machine.rollback("before the mistake")  # memory and files
+    print("a mistake is rolled back:", machine.run("numbers").value)
 
-            print("a mistake is rolled back, memory and files:")
-            await machines.snapshot("first", "before the mistake")
-            await machines.run("first", "numbers.clear()")
-            await machines.rollback("first", snapshot="before the mistake")
-            print("   numbers =", (await machines.run("first", "numbers")).value)
+    for line in machine.stream("for word in ('output', 'line', 'by', 'line'): print(word)"):
+        print("as it comes:", line)
 
-            print("and all of it is on the tape:")
-            await machines.run("first", "for word in ('output', 'line', 'by', 'line'): print(word)")
-            lines = [line async for event in machines.read("first") if isinstance(event, Output) for line in event.lines]
-            print("  ", " ".join(lines))
-
-
-asyncio.run(main())
+    for done in (other, machine):
+        done.delete()

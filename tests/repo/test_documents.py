@@ -82,15 +82,6 @@ def test_every_command_has_help_with_an_example_that_the_reference_gives_too(com
     assert example in (REPO / "docs/cli.md").read_text()
 
 
-def test_the_readmes_example_is_part_of_the_one_that_is_run() -> None:
-    def code(text: str) -> list[str]:
-        return [line.split("  #")[0].strip() for line in text.splitlines() if line.strip()]
-
-    whole = code((REPO / "examples/first_machine.py").read_text())
-    [example] = blocks(REPO / "README.md", "python")
-    assert [line for line in code(example) if line not in whole] == []
-
-
 def test_the_recipe_shown_is_a_recipe(tmp_path: Path) -> None:
     [text] = blocks(REPO / "docs/images.md", "toml")
     (tmp_path / "mine.toml").write_text(text)

@@ -40,7 +40,7 @@ class Links:
         self._forget_old()
         found = self._open.pop(code, None)
         if found is None:
-            raise LinkInvalid("this log-in link was used already, or is too old; ask for another with `everforge link`")
+            raise LinkInvalid("this log-in link was used already, or is too old; ask for another with `everforge token link`")
         return found[0]
 
     def _forget_old(self) -> None:

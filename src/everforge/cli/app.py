@@ -21,6 +21,7 @@ from .machine import show as machine_show
 from .machine.files import delete as files_delete
 from .machine.files import get, put
 from .machine.files import list as files_list
+from .token import link as token_link
 from .token import list as token_list
 from .token import new as token_new
 from .token import revoke
@@ -70,6 +71,7 @@ files.command("delete")(files_delete.delete)
 token = _group("token", "The tokens of the account.")
 token.command("new")(token_new.new)
 token.command("list")(token_list.list_)
+token.command("link")(token_link.link)
 token.command("revoke")(revoke.revoke)
 
 account = _group("account", "The accounts of the server, for its owner.")

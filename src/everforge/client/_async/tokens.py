@@ -25,6 +25,10 @@ class AsyncTokens:
         """At once; connections that use it are closed."""
         await self._door.delete(f"/tokens/{segment(id)}")
 
+    async def link(self) -> api.LogInLink:
+        """To be opened once, on another computer: whoever does has a token that may what this one may."""
+        return await self._door.post(api.LogInLink, "/links")
+
 
 class AsyncAccounts:
     """For the server's owner."""

@@ -26,6 +26,10 @@ class Tokens:
         """At once; connections that use it are closed."""
         self._door.delete(f"/tokens/{segment(id)}")
 
+    def link(self) -> api.LogInLink:
+        """To be opened once, on another computer: whoever does has a token that may what this one may."""
+        return self._door.post(api.LogInLink, "/links")
+
 
 class Accounts:
     """For the server's owner."""
