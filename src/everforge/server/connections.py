@@ -126,7 +126,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_headers = False
         self._stop_waiting()
-        if self.parser.get_http_version() not in VERSIONS:
+        if self.parser is not None and self.parser.get_http_version() not in VERSIONS:  # pyright: ignore[reportUnnecessaryComparison]
             raise InvalidInput("HTTP/1.1 is spoken here")
         if len(self.pipeline) >= PIPELINE_MAX:
             raise InvalidInput("too many requests at once on one connection")
