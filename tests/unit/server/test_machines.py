@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import httpx2
 import pytest
+from websockets.asyncio.client import connect
 
 from everforge.server.times import to_wire
 from kit.service import Running, service
@@ -116,3 +118,19 @@ async def test_a_followed_tape_goes_on_from_its_cursor(form: str) -> None:
         types = [entry["type"] for entry in whole["entries"][1:]]
         assert [kind for kind in types if kind in rest] == types
         assert f'"position":{whole["entries"][0]["position"]},' not in rest
+
+
+async def test_the_live_interpreter_completes_over_http_and_on_the_websocket() -> None:
+    async with service() as s, client_of(s) as client:
+        await client.post("/v1/machine/new", json={"name": "a"})
+        await client.post("/v1/machine/a/exec", json={"instruction": {"code": "wonderful_name = 1"}})
+        await client.get("/v1/machine/a/exec/0/result")
+        found = (await client.post("/v1/machine/a/complete", json={"code": "x = wonderf"})).json()
+        assert (found["matches"], found["start"], found["end"], found["busy"]) == (["wonderful_name"], 4, 11, False)
+        async with connect(f"{s.ws}/v1/machine/a/connect", additional_headers=s.headers) as socket:
+            await socket.send(json.dumps({"type": "complete", "request_id": 1, "code": "wonderf"}))
+            while (reply := json.loads(await socket.recv()))["type"] != "reply":
+                pass
+            assert reply["matches"] == ["wonderful_name"]
+        wrong = await client.post("/v1/machine/a/complete", json={"code": "x", "cursor": 5})
+        assert (wrong.status_code, wrong.json()["code"]) == (400, "InvalidInput")

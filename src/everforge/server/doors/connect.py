@@ -15,13 +15,13 @@ from everforge.wire import api
 from everforge.wire.errors import EverforgeError, InvalidInput, ProtocolError
 from everforge.wire.events import Position
 
-from ..answers import error_body
+from ..answers import error_body, plain
 from ..calls import new_request_id
 from ..routes import SocketRoute
 from ..service import Service
 from ..sockets import MACHINE_DELETED, Socket, both, read_as
 from ..views import entry
-from .instructions import options
+from .instructions import completed, options
 from .repl import named_or_new
 
 REQUESTS_MAX = 32  # answered at once; more wait in the client's socket
@@ -118,8 +118,13 @@ async def _interrupt(machines: Machines, name: str, message: dict[str, Any]) -> 
     return {"interrupted": await machines.interrupt(name, pending=message.get("pending") is True)}
 
 
+async def _complete(machines: Machines, name: str, message: dict[str, Any]) -> dict[str, Any]:
+    wanted: api.Complete = read_as(api.Complete, {field: message[field] for field in ("code", "cursor") if field in message})
+    return plain(completed(await machines.complete(name, wanted.code, wanted.cursor)))
+
+
 async def _ping(machines: Machines, name: str, message: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-ACTS: Mapping[str, Act] = {"exec": _exec, "interrupt": _interrupt, "ping": _ping}
+ACTS: Mapping[str, Act] = {"exec": _exec, "interrupt": _interrupt, "complete": _complete, "ping": _ping}

@@ -10,9 +10,19 @@ from typing import Any
 from starlette.background import BackgroundTask
 from starlette.responses import Response, StreamingResponse
 
-from everforge.machines.service import Machines
+from everforge.machines.service import Completion, Machines
 from everforge.wire import api
-from everforge.wire.errors import InstructionNotFound, InvalidInput, KeyReused, MachineBroken, MachineNotFound, QueueFull
+from everforge.wire.errors import (
+    GuestTooOld,
+    InstructionNotFound,
+    InvalidInput,
+    KeyReused,
+    MachineBroken,
+    MachineFailed,
+    MachineNotFound,
+    NoCapacity,
+    QueueFull,
+)
 from everforge.wire.events import Accepted, Displayed, Ended, Event, Output, Position
 
 from ..answers import answer, to_json
@@ -198,3 +208,16 @@ def _instruction(accepted: Accepted, ended: Ended | None, running: int | None) -
 async def interrupt(call: Call, body: api.Interrupt | None = None) -> api.Interrupted:
     """Interrupt what runs, and what waits too if asked."""
     return api.Interrupted(interrupted=await call.machines.interrupt(call.name, pending=bool(body and body.pending)))
+
+
+@routes.add(
+    "POST", "/v1/machine/{name}/complete", scope="exec", errors=(MachineNotFound, MachineBroken, MachineFailed, GuestTooOld, NoCapacity),
+    example={"code": "import nu"},
+)  # fmt: skip
+async def complete(call: Call, body: api.Complete) -> api.Completed:
+    """What the live interpreter would complete the code with. One that is busy is not asked."""
+    return completed(await call.machines.complete(call.name, body.code, body.cursor))
+
+
+def completed(found: Completion) -> api.Completed:
+    return api.Completed(matches=list(found.matches), start=found.start, end=found.end, busy=found.busy)
