@@ -289,7 +289,8 @@ class Machines:
             return await keeper.operate("fork", lambda: forks.fork(keeper, wanted, key))
 
         request = [len(wanted), None if names is None else wanted]
-        records, _ = await self.forge.keys.once(self.account, f"fork {keeper.id}", key, request, make)
+        with keeper.pinned():  # a keeper whose machine has just gone to sleep would retire while the names are looked up
+            records, _ = await self.forge.keys.once(self.account, f"fork {keeper.id}", key, request, make)
         return [self._now(record) for record in records]
 
     def _fork_names(self, count: int, names: Sequence[str] | None) -> list[MachineName]:
