@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bench.house import House
 from bench.measure import Result
 
-from . import command, cpu, create, crowd, door, flood, footprint, fork, hibernate, start, trivial, wake
+from . import command, cpu, create, crowd, door, flood, footprint, fork, hibernate, multitude, start, trivial, wake
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ NUMBERS = (
     Number("a million printed lines", ("9", "9-memory"), flood.measure, 5, 1),
     Number("twenty machines at once", ("10",), crowd.measure, 5, 1),
     Number("memory of an awake machine", ("11",), footprint.measure, 3, 1),
+    Number("a hundred thousand machines", ("13-list", "13-tags", "13-exec"), multitude.measure, 200, 10),
     Number("the command line", ("15-help", "15-list"), command.measure, 15, 3),
     Number("make run", ("16",), start.measure, 3, 1),
     Number("a new machine, one made ahead", ("3",), create.measure_warm, 8, 2),

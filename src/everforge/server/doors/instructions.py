@@ -175,7 +175,9 @@ class InstructionsQuery(api.Query):
 @routes.add("GET", "/v1/machine/{name}/exec", scope="read", errors=(MachineNotFound,))
 async def list_instructions(call: Call, query: InstructionsQuery) -> api.InstructionList:
     """Instructions of a machine, oldest first."""
-    limit = max(1, min(query.limit, call.service.settings.list_max))
+    limit, most = query.limit, call.service.settings.list_max
+    if not 1 <= limit <= most:
+        raise InvalidInput(f"limit must be from 1 to {most} instructions")
     found = await call.machines.instructions(call.name, query.after, limit)
     running = call.machines.running(call.name)
     shown = [_instruction(accepted, ended, running) for accepted, ended in found]
