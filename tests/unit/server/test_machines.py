@@ -134,3 +134,13 @@ async def test_the_live_interpreter_completes_over_http_and_on_the_websocket() -
             assert reply["matches"] == ["wonderful_name"]
         wrong = await client.post("/v1/machine/a/complete", json={"code": "x", "cursor": 5})
         assert (wrong.status_code, wrong.json()["code"]) == (400, "InvalidInput")
+
+
+async def test_the_tape_names_an_instructions_variables_and_keeps_their_values() -> None:
+    async with service() as s, client_of(s) as client:
+        await client.post("/v1/machine/new", json={"name": "a"})
+        await client.post("/v1/machine/a/exec", json={"instruction": {"code": "1", "env": {"API_KEY": "s3cret"}}})
+        await client.get("/v1/machine/a/exec/0/result")
+        text = (await client.get("/v1/machine/a/tape")).text
+        assert '"env":["API_KEY"]' in text
+        assert "s3cret" not in text
