@@ -118,3 +118,10 @@ async def test_a_key_that_comes_again_with_another_request_is_refused(client: ht
     assert other != operation.example
     refused = await client.request(operation.method, operation.url(VALUES), json=other, headers={"Idempotency-Key": "again"})
     assert (refused.status_code, refused.json()["code"]) == (409, "KeyReused")
+
+
+@pytest.mark.parametrize("accept", ["application/x-ndjson", "text/event-stream", "application/json"])
+@pytest.mark.parametrize(("query", "field"), [("limit=0", "limit"), ("limit=-5", "limit"), ("after=-2", "after"), (f"after={2**70}", "after")])
+async def test_a_bad_stream_is_refused_before_it_begins(client: httpx2.AsyncClient, accept: str, query: str, field: str) -> None:
+    [tape] = [operation for operation in OPERATIONS if operation.path.endswith("/tape")]
+    await refused(client, tape, query=f"?{query}", field=field, Accept=accept)

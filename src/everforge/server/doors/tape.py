@@ -13,6 +13,7 @@ from everforge.wire.errors import InstructionNotFound, InvalidInput, MachineNotF
 from everforge.wire.events import START, Ended, Event
 
 from ..answers import answer, to_json
+from ..bounds import POSITION_MAX
 from ..calls import Call
 from ..routes import Routes
 from ..streams import Revoked, with_signs_of_life
@@ -42,6 +43,10 @@ async def read_tape(call: Call, query: TapeQuery) -> Response:
     """Everything that happened to a machine after a position. The Accept header chooses the form; the two streams may follow it live."""
     accept = call.request.headers.get("accept", "")
     after = _after(call, query)
+    if query.limit is not None and query.limit < 1:
+        raise InvalidInput("limit must be above 0")
+    if not START <= after <= POSITION_MAX:
+        raise InvalidInput(f"after must be a position of the tape, from {START} to {POSITION_MAX}")
     await call.machines.get(call.name)  # refused before the first byte
     if query.instruction is not None:
         accepted = await call.machines.instruction(call.name, query.instruction)
@@ -78,8 +83,6 @@ def _stream(call: Call, parts: AsyncGenerator[bytes], media: str, sign: bytes) -
 
 async def _entries(call: Call, query: TapeQuery, after: int) -> AsyncGenerator[dict[str, Any]]:
     left = query.limit
-    if left is not None and left < 1:
-        raise InvalidInput("limit must be above 0")
     async for event in _read(call, query, after):
         yield entry(event)
         if left is not None and (left := left - 1) == 0:
