@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ class Result:
             "holds": self.holds,
             "samples": self.samples,
             "extra": self.goal.extra,
+            "load": round(os.getloadavg()[0], 1),  # of the computer: above its number of processors, others were measured, too
             "ours": summary(self.ours, self.sides[0], self.unit),
             "theirs": summary(self.theirs, self.sides[1], self.unit) if self.theirs else None,
             "notes": {name: round(value, 4) for name, value in self.notes.items()},
