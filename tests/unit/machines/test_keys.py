@@ -106,3 +106,18 @@ async def test_a_key_that_is_none_is_refused(house: House, key: Any) -> None:
     with pytest.raises(InvalidInput):
         await house.machines.create(key=key)
     assert await count(house) == 0
+
+
+async def test_a_sleeping_machine_is_forked_however_long_it_takes_to_look_the_key_up(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    await house.machines.create(NewMachine(name="source"))
+    await house.machines.run("source", "1")
+    await house.machines.hibernate("source")
+    quick = house.machines.forge.store.made_with_key
+
+    async def slow(*args: Any) -> Any:
+        await asyncio.sleep(0.1)  # longer than an idle keeper stays
+        return await quick(*args)
+
+    monkeypatch.setattr(house.machines.forge.store, "made_with_key", slow)
+    [fork] = await house.machines.fork("source", names=["copy"], key="k")
+    assert fork.record.name == "copy"
