@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import re
 import sys
@@ -58,17 +59,25 @@ class Terminal:
             dimensions=(40, 120),
         )  # pyright: ignore[reportArgumentType] - it takes any mapping
 
+        self.child.logfile_read = self._all = io.StringIO()
+
     async def sees(self, *texts: str) -> str:
         """One after another. Everything up to there."""
         seen = ""
         for text in texts:
-            await asyncio.to_thread(self.child.expect, _between_escapes(text))
+            await self._expect(_between_escapes(text), text)
             seen += (self.child.before or "") + str(self.child.after)
         return plain(seen)
 
+    async def _expect(self, pattern: str, what: str) -> None:
+        try:
+            await asyncio.to_thread(self.child.expect, pattern)
+        except pexpect.ExceptionPexpect as e:
+            raise AssertionError(f"{what!r} did not come; the terminal showed: {plain(self._all.getvalue())[-3000:]}") from e
+
     async def prompted(self) -> str:
         """A new prompt, that takes keys. Everything up to there."""
-        await asyncio.to_thread(self.child.expect, "\x1b\\[\\?2004h.*?>>>")
+        await self._expect("\x1b\\[\\?2004h.*?>>>", "a prompt")
         return plain((self.child.before or "") + str(self.child.after))
 
     def types(self, text: str) -> None:

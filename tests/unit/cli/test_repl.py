@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import stat
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 
-from everforge import AsyncEverforge
-from everforge.cli.terminal import history
+from everforge import AsyncEverforge, AsyncMachine
+from everforge.cli.terminal import history, prompt
 from everforge.cli.terminal.blocks import blocks, ends, indentation
 from everforge.cli.terminal.pictures import Pictures, picture_of, way
+from everforge.wire import api
+from everforge.wire.errors import EverforgeError, VersionMismatch
 from kit.house import House
 from kit.service import QUIET, service, serving
 from kit.terminal import environment, run, terminal
@@ -116,6 +122,39 @@ async def test_without_a_terminal_it_runs_what_comes_up_to_the_first_thing_that_
         for words, wanted in ((["nonesuch"], 3), (["--tag", "novalue"], 2), ([name[11:], "--tag", "a=b"], 2)):
             code, _, err = await run(env, "repl", *words)
             assert code == wanted, err
+
+
+class Completing:
+    """A machine that has been asked what could stand there."""
+
+    def __init__(self, answer: api.Completed | EverforgeError | None) -> None:
+        self._answer = answer
+
+    async def complete(self, code: str, cursor: int | None = None) -> api.Completed:
+        if self._answer is None:
+            await asyncio.Event().wait()
+        assert isinstance(self._answer, api.Completed | EverforgeError)
+        if isinstance(self._answer, EverforgeError):
+            raise self._answer
+        return self._answer
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "offered"),
+    [
+        ("os.getc", api.Completed(matches=["getcwd", "getcwdb", "bad\x1b[6n"], start=3, end=7, busy=False), [("getcwd", -4), ("getcwdb", -4)]),
+        ("os.getc", VersionMismatch("an old server"), []),
+        ("os.getc", None, []),  # one that never answers
+        ("%sna", api.Completed(matches=[], start=0, end=0, busy=True), [("%snapshot", -4)]),
+    ],
+)
+async def test_completion_is_what_the_machine_says_and_nothing_when_it_says_nothing(
+    text: str, answer: api.Completed | EverforgeError | None, offered: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompt, "COMPLETE_SECONDS", 0.05)
+    completer = prompt.MachineCompleter(cast(AsyncMachine, Completing(answer)))
+    found = [(one.text, one.start_position) async for one in completer.get_completions_async(Document(text), CompleteEvent())]
+    assert found == offered
 
 
 # --- where code ends -------------------------------------------------------------------------------------------------------------------
