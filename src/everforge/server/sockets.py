@@ -17,6 +17,7 @@ from everforge.wire.errors import EverforgeError, InvalidInput, ProtocolError
 from everforge.wire.ids import show
 
 from .answers import refusal, to_json
+from .bodies import decode
 from .calls import identify, new_request_id
 from .service import Service
 
@@ -71,9 +72,6 @@ class Socket:
                 await self._socket.close(code, reason[:100])
         except (TimeoutError, RuntimeError, OSError, WebSocketDisconnect):
             return
-
-
-Opened = Callable[[], Awaitable[None]]
 
 
 class SocketEndpoint:
@@ -149,8 +147,6 @@ async def both(first: Awaitable[None], second: Awaitable[None]) -> None:
 
 def read_as(cls: type, value: Any) -> Any:
     """Part of a message as one of the wire's types. Raises InvalidInput."""
-    from .bodies import decode
-
     try:
         return decode(cls, json.dumps(value).encode())
     except (ValueError, RecursionError):
