@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -148,7 +149,7 @@ class Catalogue:
             return
         place = self.images / "names" / image.recipe
         place.parent.mkdir(parents=True, exist_ok=True)
-        partial = place.with_name(f".{image.recipe}.partial")
+        partial = place.with_name(f".{image.recipe}.{secrets.token_hex(4)}.partial")  # two builders may name at once
         partial.write_text(image.digest + "\n", encoding="ascii")
         partial.replace(place)
 

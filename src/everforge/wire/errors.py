@@ -1,7 +1,8 @@
 """The one error tree.
 
 Four branches, by what the caller must know: *refused* (nothing happened), *machine failed* (and the state it is left in), *uncertain* (we do
-not know; carries the last position seen), *protocol* (someone broke it). The user's own exception is a result, never one of these.
+not know; carries the last position seen), *protocol* (someone broke it). A fifth is what a client alone can say. The user's own exception is a
+result, never one of these.
 """
 
 from __future__ import annotations
@@ -356,7 +357,13 @@ class ProtocolError(EverforgeError):
 # --- what only a client can meet ---------------------------------------------------------------------------------------------------
 
 
-class Unreachable(EverforgeError):
+class ClientError(EverforgeError):
+    """Nobody sends it: a client says it to the program that it is part of."""
+
+    code = "ClientError"
+
+
+class Unreachable(ClientError):
     """No server answers there; nothing happened."""
 
     code = "Unreachable"
@@ -364,26 +371,26 @@ class Unreachable(EverforgeError):
     retry = "later"
 
 
-class ConfigurationBad(EverforgeError):
+class ConfigurationBad(ClientError):
     """No server or no token is known here, or a file that names them is not as it should be; the message says what to do."""
 
     code = "ConfigurationBad"
 
 
-class VersionMismatch(EverforgeError):
+class VersionMismatch(ClientError):
     """Client and server do not know the same things: one of them is older. Or what answers there is no server of ours."""
 
     code = "VersionMismatch"
 
 
-class StillRunning(EverforgeError, TimeoutError):
+class StillRunning(ClientError, TimeoutError):
     """The instruction did not end within the time the caller had for it. It goes on."""
 
     code = "StillRunning"
     retry = "later"
 
 
-class InstructionFailed(EverforgeError):
+class InstructionFailed(ClientError):
     """What `raise_for_error` makes of a result that is none; `details["result"]` is the whole of it."""
 
     code = "InstructionFailed"

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from everforge.wire.errors import EverforgeError, MachineFailed, ProtocolError, Refused, Uncertain
+from everforge.wire.errors import ClientError, EverforgeError, MachineFailed, ProtocolError, Refused, Uncertain
+
+BRANCHES = (Refused, MachineFailed, Uncertain, ProtocolError, ClientError)
 
 
 def all_errors(cls: type[EverforgeError] = EverforgeError) -> Iterator[type[EverforgeError]]:
@@ -18,7 +20,7 @@ def test_every_error_has_a_code_of_its_own_and_is_of_one_branch() -> None:
         assert cls.code in ("Internal", cls.__name__)
         assert 400 <= cls.http_status < 600
         assert cls.retry in ("never", "later", "now")
-        assert cls is EverforgeError or sum(issubclass(cls, branch) for branch in (Refused, MachineFailed, Uncertain, ProtocolError)) == 1
+        assert cls is EverforgeError or sum(issubclass(cls, branch) for branch in BRANCHES) == 1
 
 
 def test_an_error_carries_its_message_and_details() -> None:
