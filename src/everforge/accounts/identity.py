@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
+from everforge.wire.api import Scope
 from everforge.wire.errors import Forbidden
 from everforge.wire.ids import OWNER, AccountId, TokenId
 
-Scope = Literal["read", "exec", "manage"]
 SCOPES: frozenset[str] = frozenset(get_args(Scope))
 
 

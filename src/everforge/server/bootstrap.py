@@ -6,8 +6,6 @@ import asyncio
 import contextlib
 import logging
 import resource
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -168,15 +166,3 @@ async def close_machines(machines: Machines, folder: DataFolder) -> None:
             await caretaker.leave(folder, machines.forge.settings)
     finally:
         folder.unlock()
-
-
-@asynccontextmanager
-async def running_machines(
-    data: Path | None = None, settings: MachineSettings | None = None, *, progress: Progress | None = None
-) -> AsyncGenerator[Machines]:
-    """Machines for the length of a `with` block; they are hibernated at its end, and there again at the next."""
-    machines, folder = await open_machines(data, settings, progress=progress)
-    try:
-        yield machines
-    finally:
-        await close_machines(machines, folder)
