@@ -2,7 +2,8 @@
 
 `FakeHost` is the computer: it and its sandboxes outlive a `FakeEngine`, as a warden's outlive a server. The guest in a fake sandbox speaks the
 real protocol but executes a test's code right here, in this process; a few words stand for what cannot happen here: `hang()`, `sleep(s)`, `die()`,
-`crash()`, `exhaust()`, and for what print cannot say: `tell(*lines, stream=, partial=)`, `show(data)`.
+`crash()`, `exhaust()`, and for what print cannot say: `tell(*lines, stream=, partial=)`, `show(data)`. Code that calls a function of the client's
+program goes on with the statement that called it, which is run again from its beginning.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pickle
 import random
 import string
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,9 @@ from everforge.wire.ids import SandboxId, new_sandbox_id
 from everforge.wire.messages import (
     PROTOCOL,
     Ack,
+    Answer,
     Attach,
+    Call,
     Complete,
     Completed,
     Display,
@@ -75,6 +78,19 @@ class _Die(_Word):
     pass
 
 
+class _Call(_Word):
+    """For an answer that is not there yet."""
+
+    def __init__(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.function = function
+        self.args_ = args
+        self.kwargs = kwargs
+
+
+class HostFunctionError(Exception):
+    pass
+
+
 class _Vanish(_Word):
     def __init__(self, how: How) -> None:
         self.how = how
@@ -112,6 +128,11 @@ class FakeGuest:
         self.note: str | None = None
         self.disk: bytes | None = None  # its files, as they were saved
         self.environ: dict[str, str | None] = {}  # what variables of the running instruction were before it
+        self.functions: list[str] = []  # that the running instruction may call
+        self.rest: list[str] = []  # its statements that are still to be run, and
+        self.answers: list[tuple[Any, str | None]] = []  # what the first of them has been answered
+        self.calls = 0  # of it so far
+        self.open: int | None = None  # the one that it waits for
 
     def take_environ(self, env: Mapping[str, str]) -> None:
         environ = self.variables.setdefault("environ", {})
@@ -126,7 +147,8 @@ class FakeGuest:
                 environ[name] = value
 
     def state(self) -> dict[str, Any]:
-        kept = ("protocol", "epoch", "frozen", "last", "interpreter", "variables", "note", "disk")
+        kept = ("protocol", "epoch", "frozen", "running", "last", "interpreter", "variables", "note", "disk", "environ")
+        kept += ("functions", "rest", "answers", "calls", "open")
         return {**{name: getattr(self, name) for name in kept}, "sent": self.outbox.last, "received": self.inbox.last}
 
     @classmethod
@@ -154,6 +176,7 @@ class FakeSandbox:
         self._sleeping: asyncio.TimerHandle | None = None
         self._link = FakeLink(self)
         self._files: FakeFiles | None = None
+        self._given: Iterator[tuple[Any, str | None]] = iter(())
         host.sandboxes[self._id] = self
 
     @property
@@ -276,7 +299,17 @@ class FakeSandbox:
                 if guest.last is None or message.instruction > guest.last:
                     guest.running = guest.last = message.instruction
                     guest.take_environ(message.env)
-                    self._execute(message.code)
+                    guest.functions, guest.calls, guest.answers = list(message.functions), 0, []
+                    if message.functions:
+                        guest.rest = [ast.unparse(statement) for statement in _parse(message.code).body]
+                        self._go_on()
+                    else:
+                        self._execute(message.code)
+            case Answer():
+                if (guest.running, guest.open) == (message.instruction, message.call):
+                    guest.open = None
+                    guest.answers.append((message.value, message.error))
+                    self._go_on()
             case Interrupt():
                 if guest.running == message.instruction:
                     self._end("interrupted", error_name="KeyboardInterrupt", error_message="")
@@ -299,18 +332,50 @@ class FakeSandbox:
             running_ms=0,
             last=guest.last,
             interpreter=guest.interpreter,
+            calls=[] if guest.open is None else [guest.open],
         )
         (record,) = frames.split(Hello.kind, encode(hello), 0, frames.GUEST_RECORD_BYTES_MAX)
         self._write(frames.encode_record(record))
         guest.inbox.forget_partial()
         if message.epoch > guest.epoch:
-            guest.epoch, guest.last = message.epoch, None
+            guest.epoch, guest.last = message.epoch, guest.running
             guest.outbox, guest.inbox = frames.Outbox(frames.GUEST_RECORD_BYTES_MAX), frames.Assembler()
         else:
             for data in guest.outbox.after(message.have):
                 self._write(data)
 
-    def _execute(self, code: str) -> None:
+    def _go_on(self) -> None:
+        """With the statements of code that may call functions, one by one, until one has to wait."""
+        guest = self.guest
+        while guest.running is not None and guest.open is None and guest.rest:
+            self._given = iter(guest.answers)
+            if not self._execute(guest.rest[0], last=len(guest.rest) == 1):
+                return
+            guest.rest, guest.answers = guest.rest[1:], []
+
+    def _functions(self) -> dict[str, Any]:
+        def function(name: str) -> Any:
+            def call(*args: Any, **kwargs: Any) -> Any:
+                try:
+                    value, error = next(self._given)
+                except StopIteration:
+                    raise _Call(name, args, kwargs) from None
+                if error is not None:
+                    raise HostFunctionError(error)
+                return value
+
+            return call
+
+        return {name: function(name) for name in self.guest.functions}
+
+    def _call(self, word: _Call) -> None:
+        number, self.guest.open = self.guest.calls, self.guest.calls
+        self.guest.calls += 1
+        assert self.guest.running is not None
+        self._say(Call(self.guest.running, number, word.function, list(word.args_), word.kwargs))
+
+    def _execute(self, code: str, *, last: bool = True) -> bool:
+        """True when it ran to its end."""
         out = io.StringIO()
         value: Any = None
         try:
@@ -324,6 +389,9 @@ class FakeSandbox:
         except _Die:
             self._print(out)
             self._die("exited with status 1")
+        except _Call as word:
+            self._print(out)
+            self._call(word)
         except _Vanish as word:
             self.end(Ending(word.how))
         except BaseException as e:
@@ -331,7 +399,10 @@ class FakeSandbox:
             self._end("error", error_name=type(e).__name__, error_message=str(e))
         else:
             self._print(out)
-            self._end("value", value=None if value is None else repr(value))
+            if last:
+                self._end("value", value=None if value is None else repr(value))
+            return True
+        return False
 
     def _words(self, out: io.StringIO) -> dict[str, Any]:
         """Those that are said on the spot, after what was printed before them."""
@@ -344,7 +415,7 @@ class FakeSandbox:
             self._print(out)
             self._say(Display(instruction=self.guest.running, data=data))
 
-        return {"tell": tell, "show": show}
+        return {"tell": tell, "show": show, "HostFunctionError": HostFunctionError, **self._functions()}
 
     def _print(self, out: io.StringIO) -> None:
         if printed := out.getvalue():
@@ -358,6 +429,7 @@ class FakeSandbox:
             self._sleeping = None
         number, self.guest.running = self.guest.running, None
         assert number is not None
+        self.guest.open, self.guest.rest, self.guest.functions = None, [], []
         self.guest.give_environ_back()
         note, self.guest.note = self.guest.note, None
         self._say(End(instruction=number, end=end, runtime_us=1, note=note, **fields))

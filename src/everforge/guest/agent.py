@@ -17,7 +17,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 
 from ..wire.errors import ProtocolError
-from ..wire.messages import PROTOCOL, Complete, Freeze, Go, GuestMessage, Hello, Interrupt, Kill, Run, Setup
+from ..wire.messages import PROTOCOL, Answer, Complete, Freeze, Go, GuestMessage, Hello, Interrupt, Kill, Run, Setup
 from . import channel, clerk, home, processes
 from .clerks import Clerks
 from .freezer import Freezer
@@ -191,6 +191,8 @@ class Agent:
                     self.supervisor.kill(message.instruction)
             case Complete():
                 self.supervisor.complete(message)
+            case Answer():
+                self.supervisor.answer(message)
             case Freeze():
                 self.freezer.freeze(message.token)
             case Go():
@@ -206,11 +208,13 @@ class Agent:
     def _hello(self, epoch: int, sent: int, received: int) -> Hello:
         frozen, running = self.freezer.standstill is not None, self.instructions.running
         number, running_ms = None if running is None else running.instruction, self.instructions.running_ms
-        return Hello(PROTOCOL, epoch, sent, received, frozen, number, running_ms, self.instructions.last, self.supervisor.interpreters)
+        last, calls = self.instructions.last, sorted(self.instructions.calls.open)
+        return Hello(PROTOCOL, epoch, sent, received, frozen, number, running_ms, last, self.supervisor.interpreters, calls)
 
     def _attached(self, new_epoch: bool) -> None:
         if new_epoch:
-            self.instructions.last = None
+            running = self.instructions.running  # one that waits for an answer goes on in the new epoch
+            self.instructions.last = None if running is None else running.instruction
         else:
             self.clerks.drop_all()  # another server: the one that wanted them is dead
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ..wire.errors import ProtocolError
 
 HEADER = struct.Struct(">BBQ")  # kind, flags, number
-POSITION = struct.Struct(">Q")  # of the output ring, before the body of a display and an end
+POSITION = struct.Struct(">Q")  # of the output ring, before the body of a display, a call and an end
 MORE = 0x01
 PACKET_BYTES_MAX = 32_768  # well under a Unix socket's send buffer, in gVisor too
 ROOM = PACKET_BYTES_MAX - HEADER.size
@@ -29,11 +29,14 @@ DISPLAY = 3
 END = 4
 RESEEDED = 5
 COMPLETED = 6
+CALL = 7  # of a function of the client's program
+CALL_DROPPED = 8  # whoever waited for its answer was interrupted
 # to the interpreter
 RUN = 33
 SETUP = 34
 ENTROPY = 35
 COMPLETE = 36
+ANSWER = 37
 
 EXIT_CHANNEL_LOST = 71  # the interpreter's exit status when it can no longer be heard
 ORDERS_SIGNAL = signal.SIGRTMAX - 3  # "look at your channel now", for an interpreter in the middle of an instruction
@@ -105,6 +108,10 @@ class ChildEnd:
         self._waiting: deque[bytes] = deque()
         self._unpacker = Unpacker(64 * 1024 * 1024)
         self._lock = threading.RLock()
+
+    @property
+    def fd(self) -> int:
+        return self._fd
 
     @property
     def ours(self) -> bool:

@@ -9,6 +9,7 @@ import linecache
 import re
 import time
 from collections import deque
+from collections.abc import Callable
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -35,6 +36,7 @@ class Execution:
         self.shell: Any = shell  # IPython is not typed
         self.result_bytes_max = 8 * 1024 * 1024
         self.runtime_us = 0
+        self.waited_seconds: Callable[[], float] = lambda: 0.0  # of the running instruction, for answers: it does not run meanwhile
         self.rendering = False  # the code has run; its value is being turned into text
         self._own_cleanups = len(self.shell.input_transformer_manager.cleanup_transforms)
         self._line_magics: dict[str, Any] = self.shell.magics_manager.magics["line"]
@@ -148,7 +150,7 @@ class Execution:
                 self._evaluate(steps.body)
             return None if steps.last is None else self._evaluate(steps.last)
         finally:
-            self.runtime_us = int((time.perf_counter() - started) * 1_000_000)
+            self.runtime_us = max(0, int((time.perf_counter() - started - self.waited_seconds()) * 1_000_000))
 
     def _evaluate(self, code: CodeType) -> Any:
         namespace = self.shell.user_ns

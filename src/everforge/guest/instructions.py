@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ..wire.errors import ProtocolError
 from ..wire.messages import Display, End, Run, decode_from_guest, encode
 from . import processes, shortcuts
+from .calls import Calls
 from .limits import GuestLimits
 from .link import GuestLink
 from .outlet import Outlet
@@ -28,10 +29,12 @@ class Instructions:
         self._outlet = outlet
         self._since = 0.0
         self._notes: list[str] = []
+        self.calls = Calls(link, outlet)
 
     @property
     def running_ms(self) -> int:
-        return 0 if self.running is None else int((time.monotonic() - self._since) * 1000)
+        """For how long the running one has run; what it waited for answers does not count."""
+        return 0 if self.running is None else int((time.monotonic() - self._since - self.calls.waited_seconds) * 1000)
 
     @property
     def since_ticks(self) -> int:
@@ -55,6 +58,7 @@ class Instructions:
         run = self.running = self.queue.popleft()
         self._since = now
         self._outlet.begin(run.instruction)
+        self.calls.begin(run)
         return run
 
     # --- ends ------------------------------------------------------------------------------------------------------------------------
@@ -109,6 +113,7 @@ class Instructions:
         self._outlet.flush()
         self._link.send_encoded(End.kind, body)
         self.running = None
+        self.calls.end()
         self._outlet.end()
 
     # --- displays --------------------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from . import entropy, keyboard, results, ring, surroundings
 from .channel import ORDERS_SIGNAL, ChildEnd, Frame
 from .completion import Completion, complete
 from .execution import Execution
+from .hostfunctions import HostFunctions
 from .limits import GuestLimits
 from .results import Rendered
 from .shell import make_shell
@@ -54,6 +55,8 @@ class Interpreter:
         self.guard.install_own(ORDERS_SIGNAL, self._obey_in_between)
         self.shell = make_shell(self._display)
         self.execution = Execution(self.shell)
+        self.functions = HostFunctions(self.spool, self.channel, self.obey)
+        self.execution.waited_seconds = self.functions.waited_seconds
         self._attempt(-1, "1+1")  # the first run of everything is slower than the second
         self.execution.tidy(-1)
         self.execution.forget_values()
@@ -89,10 +92,12 @@ class Interpreter:
             self.channel.send(wire.RESEEDED, ", ".join(failed).encode())
         elif frame.kind == wire.COMPLETE:
             self._complete(json.loads(frame.body))
+        elif frame.kind == wire.ANSWER:
+            self.functions.answer(**json.loads(frame.body))
 
     def _obey_in_between(self) -> None:
-        """In the middle of an instruction the agent gives no orders but entropy, and says so by a signal."""
-        while self._number is not None and (frame := self.channel.receive_now()) is not None:
+        """In the middle of an instruction the agent gives no orders but entropy, and says so by a signal (and answers, to a listener)."""
+        while self._number is not None and not self.functions.listening and (frame := self.channel.receive_now()) is not None:
             if frame.kind != wire.RUN:
                 self.obey(frame)
 
@@ -123,6 +128,7 @@ class Interpreter:
         body = self._attempt(number, code)
         if not self.channel.ours:
             _leave_fork()
+        self.functions.close()
         self._number = None
         self.spool.send(wire.END, body)  # the agent empties the pipes before it tells this
         # What the next instruction needs is done while the agent passes the end on.
@@ -133,8 +139,10 @@ class Interpreter:
                 self.limits.fit_address_space()  # it may have loaded libraries
 
     def _run_with(self, order: dict[str, Any], code: str) -> None:
-        with surroundings.environment(order["env"]):
-            self.run(order["instruction"], code)
+        number = order["instruction"]
+        namespace: dict[str, Any] = self.execution.shell.user_ns
+        with surroundings.environment(order["env"]), self.functions.given(number, order["functions"], namespace):
+            self.run(number, code)
 
     def _attempt(self, number: int, code: str) -> bytes:
         """The instruction's end, encoded."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from ..wire.errors import ProtocolError
-from ..wire.messages import Complete
+from ..wire.messages import Answer, Complete
 from . import channel, home, processes
 from .channel import Frame
 from .completing import Completing
@@ -61,8 +61,8 @@ class Supervisor:
             return False
         run = self._instructions.begin(now)
         head = b"%d" % run.instruction
-        if run.env:
-            head = json.dumps({"instruction": run.instruction, "env": run.env}).encode()
+        if run.env or run.functions:
+            head = json.dumps({"instruction": run.instruction, "env": run.env, "functions": run.functions}).encode()
         worker.order(channel.RUN, b"%s\n%s" % (head, run.code.encode("utf-8", "replace")))
         return True
 
@@ -70,6 +70,16 @@ class Supervisor:
         """By an interpreter that has nothing else to do."""
         idle = self.worker is not None and self.worker.ready and self._instructions.running is None and not self._instructions.queue
         self.completing.begin(message, self.worker if idle else None)
+
+    def answer(self, answer: Answer) -> None:
+        """To a call that the code still waits for."""
+        worker = self.worker
+        if worker is not None and self._instructions.calls.answer(answer):
+            body = json.dumps({"call": answer.call, "value": answer.value, "error": answer.error}).encode("ascii")
+            try:
+                worker.order(channel.ANSWER, body)
+            except ProtocolError as e:
+                self._condemn(worker, e.message)
 
     # --- what it says ----------------------------------------------------------------------------------------------------------------
 
@@ -121,6 +131,10 @@ class Supervisor:
             worker.ring.wake()
         elif frame.kind == channel.DISPLAY:
             self._instructions.take_display(self._in_place(worker, frame))
+        elif frame.kind == channel.CALL:
+            self._instructions.calls.take(self._in_place(worker, frame))
+        elif frame.kind == channel.CALL_DROPPED:
+            self._instructions.calls.drop(self._in_place(worker, frame))
         elif frame.kind == channel.READY:
             worker.ready = True
             self._failed_starts = 0

@@ -74,6 +74,11 @@ class Agenda:
         if len(self._items) >= self._limit:
             raise QueueFull(f"{self._limit} instructions are waiting for this machine already; try again when some are done")
 
+    def put_first(self, operation: Operation) -> None:
+        """Before instructions that cannot run now."""
+        self._items.appendleft(operation)
+        self.changed.set()
+
     def put(self, item: Instruction | Operation) -> None:
         """An instruction takes its place before it is written on the tape: so it keeps it, what was accepted always fits, and whoever runs it can
         make everything ready meanwhile."""

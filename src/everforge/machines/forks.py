@@ -120,7 +120,7 @@ async def _tell(keeper: Keeper, forks: Sequence[MachineRecord], point: PointReco
 
 def _ends(waiting: Sequence[int]) -> list[Event]:
     """What waited for the source is on the fork's tape too, which begins as the source's does; it runs only there."""
-    error = "cancelled: it waited when the machine was forked, and runs in the machine that it was meant for"
+    error = "cancelled: it had not ended when the machine was forked, and runs in the machine that it was meant for"
     return [Ended(instruction=n, end="cancelled", error=error, time=time.time()) for n in waiting]
 
 

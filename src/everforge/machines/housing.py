@@ -19,6 +19,7 @@ from everforge.store.base import AT_END, Manifest, PointReason, PointRecord, Sna
 from everforge.wire.errors import DiskFull, EverforgeError, SandboxLost, SaveFailed, SnapshotDamaged, SnapshotNotFound, WakeFailed
 from everforge.wire.events import Ended
 from everforge.wire.ids import SnapshotId
+from everforge.wire.messages import Hello
 
 from . import origin
 from .archive import Archive
@@ -31,6 +32,7 @@ from .points import point_of
 from .saver import Saver
 from .settings import MachineSettings
 from .templates import KnownImages, Templates
+from .turn import TurnRun
 
 ENTROPY_BYTES = 32
 
@@ -49,6 +51,7 @@ class Housing:
         self.dossier = dossier
         self.incarnation: Incarnation | None = None
         self.effects: int | None = None  # the last instruction whose effects the memory holds
+        self.waiting: TurnRun | None = None  # an instruction that waits for its client's program, and sleeps and wakes with the machine
         self.errands = Errands()  # to the clerks in its guest
         self.life = 0  # another number: its memory does not go on from what it was, but from some other state
         self.saver = Saver(dossier, engine, snapshots, settings)
@@ -100,17 +103,20 @@ class Housing:
             epoch = max(record.epoch, manifest.epoch) + 1
             line = GuestLine(sandbox.link)
             hello = await line.attach(epoch, 0, self._settings.guest_answer_seconds)
-            origin.check_hello(hello, manifest)
+            origin.check_hello(hello, manifest, self.waiting.instruction.number if self.waiting else None)
             await checking  # the hash is known before anything of the user's runs
             # Others start from a template or a fork's snapshot too: then the generators must differ.
             fresh = record.epoch == 0 or point.reason in ("template", "fork")
             await self.dossier.write(set={"sandbox": sandbox.id, "epoch": epoch}, step="claim")
             incarnation = Incarnation(sandbox, line, self.dossier, self._settings, self.errands)
+            await self._expect(incarnation, hello)
             incarnation.begin()
             self.incarnation = incarnation
             # Once, on top of the template: later the environment is what the user has made of it.
             await incarnation.set_up(dict(record.env) if manifest.machine is None else {}, self.guest_limits())
             await incarnation.go(secrets.token_hex(ENTROPY_BYTES) if fresh else None)
+            if hello.running is not None and self.waiting is None:
+                await incarnation.let_go(hello.running)
             self.effects = manifest.instruction
             await self.dossier.write(arrow, set={"failed_wakes": 0, "error": None, "last_used_at": time.time()}, detail={"snapshot": head})
         except asyncio.CancelledError:
@@ -132,6 +138,15 @@ class Housing:
         finally:
             with contextlib.suppress(asyncio.CancelledError, EverforgeError):
                 await checking
+
+    async def _expect(self, incarnation: Incarnation, hello: Hello) -> None:
+        """What the memory is in the middle of: what this machine waits for; or, in a fork or a state gone back to, what nobody waits for any more."""
+        run = self.waiting
+        if run is not None:
+            next_seq = await self.dossier.store.outputs(self.dossier.record.id, run.instruction.number)
+            run.move_in(incarnation, hello.calls, hello.running_ms / 1000, next_seq)
+        elif hello.running is not None:
+            incarnation.expect_stray(hello.running)
 
     async def _undo_bring_up(self, sandbox: Sandbox | None) -> None:
         incarnation, self.incarnation = self.incarnation, None

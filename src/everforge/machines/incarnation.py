@@ -16,8 +16,11 @@ from typing import Any, TypeVar
 
 from everforge.engine.base import Ending, How, Sandbox
 from everforge.wire.errors import EverforgeError, ProtocolError, SandboxLost, SaveFailed, Uncertain
-from everforge.wire.events import Displayed, Ended, Event, Output
+from everforge.wire.events import START, Answered, Called, Displayed, Ended, Event, Moved, Output
 from everforge.wire.messages import (
+    Answer,
+    Call,
+    CallDropped,
     CannotFreeze,
     Complete,
     Completed,
@@ -37,6 +40,7 @@ from everforge.wire.messages import (
 )
 
 from .agenda import Work
+from .calls import Calls
 from .dossier import Dossier
 from .errands import Errands
 from .gate import Gate
@@ -44,7 +48,7 @@ from .guestline import GuestLine, Heard
 from .settings import MachineSettings
 
 log = logging.getLogger(__name__)
-Answer = TypeVar("Answer", Frozen, Thawed, Completed)
+Told = TypeVar("Told", Frozen, Thawed, Completed)
 OUTPUT_SLACK = 1.5  # the guest keeps the limit itself; one that goes this far over it is not our guest any more
 UNDER_WAY_BYTES = 8 * 1024 * 1024  # and what was said before it heard of a limit: a pipe full, and all that it keeps for a resend
 COMPLETE_SECONDS = 5.0  # the guest itself gives up after two
@@ -53,6 +57,7 @@ ENDED_SECONDS = 5.0  # for the engine to say how a sandbox ended
 # (wire.bodies), so a large one counts as LARGE_BYTES. An honest guest stops by itself at 4 MiB and one large message.
 BEHIND_END_BYTES_MAX = 8 * 1024 * 1024
 LARGE_BYTES = 2 * 1024 * 1024
+NOBODY_WAITS = "whoever called was interrupted, and waits no longer"
 WHY_CHARACTERS_MAX = 500  # of a guest's sentence that goes into a machine's record
 
 
@@ -71,6 +76,9 @@ class Incarnation:
         self.troubled: asyncio.Future[None] = self._loop.create_future()  # lost or failed
         self._answers: dict[type[GuestMessage], asyncio.Future[Any]] = {}
         self._instruction: int | None = None
+        self._calls: Calls | None = None  # of functions of the client's program, by the running instruction
+        self._stray: int | None = None  # an instruction that the guest is at, or was, and nobody waits for
+        self._let_go = asyncio.Event()
         self._end: asyncio.Future[End] | None = None
         self._end_frame: int | None = None  # of the end that is held
         self._events: list[Event] = []  # said by the guest, not yet on the tape
@@ -170,6 +178,10 @@ class Incarnation:
                 self._add(self._displayed(heard, message), heard.size_bytes)
             case End() as message:
                 self._take_end(heard.number, message)
+            case Call() as message:
+                self._take_call(heard, message)
+            case CallDropped() as message:
+                self._take_dropped(heard, message)
             case Frozen() as message:
                 if message.token == self._freeze_token:  # an old one comes again after a change of servers
                     self._answer(message)
@@ -202,14 +214,14 @@ class Incarnation:
             self._behind_end_bytes += min(size_bytes, LARGE_BYTES)
 
     def _output(self, number: int, message: Outputs) -> Output:
-        self._check_instruction(message.instruction)
+        instruction = self._known_instruction(message.instruction)
         if not message.lines:
             raise ProtocolError("the guest sent an output without lines")
         self._count_output(sum(map(len, message.lines)) + len(message.lines))
-        seq = self._next_seq.get(message.instruction, 0)
-        self._next_seq[message.instruction] = seq + len(message.lines)
+        seq = self._next_seq.get(instruction, 0)
+        self._next_seq[instruction] = seq + len(message.lines)
         return Output(
-            instruction=message.instruction,
+            instruction=instruction,
             stream=message.stream,
             first_seq=seq,
             lines=message.lines,
@@ -220,22 +232,56 @@ class Incarnation:
         )
 
     def _displayed(self, heard: Heard, message: Display) -> Displayed:
-        self._check_instruction(message.instruction)
+        instruction = self._known_instruction(message.instruction)
         self._count_output(heard.size_bytes)
-        if self.displays is not None and message.instruction is not None:
+        if self.displays is not None and instruction is not None:
             self.displays += 1
-        return Displayed(instruction=message.instruction, data=message.data, metadata=message.metadata, epoch=self._epoch, frame=heard.number)
+        return Displayed(instruction=instruction, data=message.data, metadata=message.metadata, epoch=self._epoch, frame=heard.number)
 
     def _count_output(self, size_bytes: int) -> None:
         self._output_bytes += size_bytes
         if self._output_bytes > self._settings.output_bytes_max * OUTPUT_SLACK + UNDER_WAY_BYTES:
             raise ProtocolError(f"the guest sent more than the {self._settings.output_bytes_max} bytes of output that it may")
 
-    def _check_instruction(self, instruction: int | None) -> None:
+    def _known_instruction(self, instruction: int | None) -> int | None:
+        """What a stray one says is told as what comes between instructions."""
         if instruction is not None and instruction != self._instruction:
-            raise ProtocolError(f"the guest spoke of instruction {instruction}, but {self._instruction} is running")
+            if instruction != self._stray:
+                raise ProtocolError(f"the guest spoke of instruction {instruction}, but {self._instruction} is running")
+            return None
+        return instruction
+
+    def _take_call(self, heard: Heard, message: Call) -> None:
+        if self._known_instruction(message.instruction) is None:
+            return  # nobody will answer a stray one: it is being ended
+        if self._calls is None or self._end_frame is not None:
+            raise ProtocolError(f"instruction {message.instruction} has called a function that it was not given, or after its end")
+        self._count_output(heard.size_bytes)
+        self._calls.take(message)
+        called = Called(
+            instruction=message.instruction,
+            call=message.call,
+            function=message.function,
+            args=message.args,
+            kwargs=message.kwargs,
+            epoch=self._epoch,
+            frame=heard.number,
+        )
+        self._add(called, heard.size_bytes)
+
+    def _take_dropped(self, heard: Heard, message: CallDropped) -> None:
+        if self._known_instruction(message.instruction) is not None and self._calls is not None and self._calls.drop(message.call, START):
+            told = Answered(instruction=message.instruction, call=message.call, error=NOBODY_WAITS, epoch=self._epoch, frame=heard.number)
+            self._add(told, heard.size_bytes)
 
     def _take_end(self, number: int, message: End) -> None:
+        if message.instruction == self._stray:
+            self._stray = None
+            detail = {"instruction": message.instruction}
+            told = Moved(event="let_go", residence=self._dossier.record.residence, detail=detail, epoch=self._epoch, frame=number)
+            self._add(told, 0)
+            self._let_go.set()
+            return
         if self._end is None or message.instruction != self._instruction or self._end_frame is not None:
             raise ProtocolError(f"the guest ended instruction {message.instruction}, which is not running")
         self._end_frame = number
@@ -259,7 +305,7 @@ class Incarnation:
         async with self._flushing:
             frame = self._end_frame or 0
             events, self._events = [*self._events, replace(ended, epoch=self._epoch, frame=frame)], self._behind_end
-            self._behind_end, self._end_frame, self._end, self._instruction = [], None, None, None
+            self._behind_end, self._end_frame, self._end, self._instruction, self._calls = [], None, None, None, None
             self._behind_end_bytes = 0
             self._next_seq.pop(ended.instruction, None)
             written = await self._dossier.write(events=events, step="end", **write)
@@ -272,15 +318,16 @@ class Incarnation:
 
     # --- what we tell the guest --------------------------------------------------------------------------------------------------------
 
-    async def start_turn(self, instruction: int, work: Work) -> asyncio.Future[End]:
-        end = self.expect_end(instruction)
+    async def start_turn(self, instruction: int, work: Work, calls: Calls | None = None) -> asyncio.Future[End]:
+        end = self.expect_end(instruction, 0, calls)
         self.displays = 0
         with self._dossier.steps.step("run"):
             await self.line.send(Run(instruction, work.code, dict(work.env), list(work.functions)))
         return end
 
-    def expect_end(self, instruction: int, next_seq: int = 0) -> asyncio.Future[End]:
-        """Of a turn that starts now, or, for a new server, of one that an earlier one started."""
+    def expect_end(self, instruction: int, next_seq: int = 0, calls: Calls | None = None) -> asyncio.Future[End]:
+        """Of a turn that starts now; of one that an earlier server started; or of one that slept with its machine."""
+        self._calls = calls
         self._instruction, self._output_bytes, self.displays = instruction, 0, None
         self._next_seq[instruction] = next_seq
         self._end = self._loop.create_future()
@@ -290,6 +337,30 @@ class Incarnation:
     def continue_background(self, next_seq: int) -> None:
         """For a new server: where the numbers of output between instructions go on."""
         self._next_seq[None] = next_seq
+
+    async def answer(self, answered: Answered) -> None:
+        """From the tape to the code that waits for it."""
+        with self._dossier.steps.step("answer"):
+            await self.line.send(Answer(answered.instruction, answered.call, answered.value, answered.error))
+
+    def expect_stray(self, instruction: int) -> None:
+        """The guest may be at this one, or just have ended it, and nobody waits for its end: it was taken from a copy, or has an end already."""
+        self._stray = instruction
+
+    async def let_go(self, instruction: int) -> None:
+        """End a stray instruction, so that the interpreter is free for others. Raises SandboxLost."""
+        for stop, seconds in ((self.interrupt, self._settings.interrupt_grace_seconds), (self.kill, self._settings.kill_grace_seconds)):
+            await stop(instruction)
+            gone = asyncio.ensure_future(self._let_go.wait())
+            try:
+                await asyncio.wait([gone, self.lost], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                gone.cancel()
+            if self._let_go.is_set():
+                return await self.flush()
+        error = SandboxLost("the guest would not let go of an instruction of another time")
+        self.lose(Ending(How.EXITED, error.message))
+        raise error
 
     async def interrupt(self, instruction: int) -> None:
         await self.line.send(Interrupt(instruction=instruction))
@@ -340,8 +411,8 @@ class Incarnation:
         elif self.failure is not None:
             self._fail(self.failure)
 
-    async def _order(self, message: GuestMessage, answer: type[Answer], seconds: float | None = None) -> Answer:
-        future: asyncio.Future[Answer] = self._loop.create_future()
+    async def _order(self, message: GuestMessage, answer: type[Told], seconds: float | None = None) -> Told:
+        future: asyncio.Future[Told] = self._loop.create_future()
         self._answers[answer] = future
         self._check_alive()
         try:

@@ -27,12 +27,14 @@ from everforge.wire.errors import (
     SaveFailed,
     Uncertain,
     WakeFailed,
+    WrongState,
 )
-from everforge.wire.events import Accepted, Ended, EndKind
+from everforge.wire.events import Accepted, Answered, Ended, EndKind, Position
 from everforge.wire.ids import MachineId
 from everforge.wire.messages import End
 
 from .agenda import Agenda, Instruction, Operation, Work
+from .calls import Calls
 from .dossier import Dossier
 from .incarnation import Incarnation
 from .lifecycle import Residence, Turn, TurnArrow, turn
@@ -54,6 +56,7 @@ class RunningTurn:
     instruction: Instruction
     ran_seconds: float
     end: asyncio.Future[End]
+    calls: Calls | None = None
 
 
 class Keeper:
@@ -67,11 +70,13 @@ class Keeper:
         self._next_instruction = dossier.record.next_instruction
         self._current: TurnRun | None = None
         self._inherited: RunningTurn | None = None
+        self._deliver_at = 0.0  # monotonic seconds: no sooner is a machine woken for an answer again
         self._pins = 0
         self._visitors = 0  # who talk with the guest beside its instructions, or wait for that
         self._settling = False  # the server is stopping: what has not begun is left to the next one
         self._gone = False  # retired, failed or stopped: nobody looks at its agenda any more
         self.failed = False
+        self.expected: int | None = None  # an instruction that the guest had taken when its machine was taken over
         self._active_at = time.monotonic()
         self._task: asyncio.Task[None] | None = None
 
@@ -83,12 +88,24 @@ class Keeper:
 
     @property
     def idle_since(self) -> float | None:
-        quiet = self.residency.now is Residence.AWAKE and self.turn is Turn.IDLE and not self._wanted
+        quiet = self.residency.now is Residence.AWAKE and self.turn is not Turn.RUNNING and self._agenda.empty and not self._wanted
         return self._active_at if quiet else None
 
     @property
     def _wanted(self) -> bool:
+        if self.turn is Turn.WAITING:  # instructions behind the one that waits cannot run now
+            return bool(self._visitors) or self._has_news() or isinstance(self._agenda.first, Operation)
         return bool(self._visitors) or not self._agenda.empty
+
+    @property
+    def _waits(self) -> bool:
+        """For an answer of the client's program."""
+        return self.turn is Turn.WAITING
+
+    def _has_news(self) -> bool:
+        """Does an instruction that waited no longer wait, or is its answer there?"""
+        run = self._current
+        return run is not None and run.calls is not None and (run.is_over or bool(run.calls.undelivered) or not run.calls.waiting)
 
     @property
     def guest_answer_seconds(self) -> float:
@@ -127,7 +144,15 @@ class Keeper:
 
     def expect(self, instruction: Instruction) -> None:
         """One that the guest has taken already: only its end is missing."""
+        self.expected = instruction.number
         self._agenda.expect(instruction.number)
+
+    def suspend(self, instruction: Instruction, calls: Calls) -> None:
+        """One that waits for an answer in the memory of a machine that sleeps. Its keeper stays: who asks is told the truth about it."""
+        self._agenda.expect(instruction.number)
+        calls.on_change = self._agenda.changed.set
+        self._current = self.residency.housing.waiting = TurnRun(None, instruction, self._settings, calls)
+        self.turn = Turn.WAITING
 
     async def accept(self, work: Work, key: str | None) -> int:
         """Onto the tape, and only then a number. Legal while the machine is still being created, saved or woken.
@@ -175,6 +200,32 @@ class Keeper:
         self._agenda.confirm(instruction)
         return number
 
+    async def answer(self, answered: Answered) -> None:
+        """Onto the tape, durably, and only then to the code that waits for it. Raises WrongState for all but the first."""
+        with self.pinned():
+            await to_its_end(self._answer(answered))
+
+    async def _answer(self, answered: Answered) -> None:
+        calls = await self._calls_of(answered.instruction)
+        if (incarnation := self.residency.housing.incarnation) is not None:
+            await incarnation.flush()  # the call itself stands before its answer
+        calls.claim(answered.call)
+        try:
+            (written,) = await self.dossier.write(events=[answered], durable=True, step="answered", patient=False)
+        except BaseException:
+            calls.unclaim(answered.call)
+            raise
+        calls.answer(answered.call, written.position)
+
+    async def _calls_of(self, number: int) -> Calls:
+        turn = self._current or self._inherited
+        if turn is not None and turn.instruction.number == number and turn.calls is not None and not self._gone:
+            return turn.calls
+        found = await self.dossier.store.instruction(self.id, number)
+        if found is None:
+            raise InstructionNotFound(f"machine {self.dossier.record.name} has no instruction {number}")
+        raise WrongState(f"instruction {number} of {self.dossier.record.name} waits for no answer" + (": it has ended" if found[1] else ""))
+
     async def end_of(self, number: int) -> Ended:
         """Waits for the end of an instruction; any number of callers."""
         if end := self._agenda.end(number):
@@ -191,12 +242,15 @@ class Keeper:
         with self.pinned():
             return await self._put(name, act).done
 
-    def _put(self, name: str, act: Callable[[], Awaitable[Any]]) -> Operation:
+    def _put(self, name: str, act: Callable[[], Awaitable[Any]], *, first: bool = False) -> Operation:
         if self._gone:
             raise Uncertain(f"{name} was not begun: the machine's keeper is gone; try again", position=None)
         self._agenda.check_room()
         operation = Operation(name, act)
-        self._agenda.put(operation)
+        if first:
+            self._agenda.put_first(operation)
+        else:
+            self._agenda.put(operation)
         return operation
 
     @property
@@ -208,7 +262,10 @@ class Keeper:
         """End the running instruction, and those waiting if asked. True when there was something."""
         waiting = {n for n in self._agenda.unended if n != self.running} if pending else set[int]()
         self._agenda.interrupted |= waiting
-        if self._current is not None:
+        if self._current is not None and self.turn is Turn.WAITING:
+            self._current.wish = "interrupted"  # the machine may be asleep, or just being saved
+            self._agenda.changed.set()
+        elif self._current is not None:
             self._current.stop("interrupted")
         return self._current is not None or bool(waiting)
 
@@ -240,7 +297,7 @@ class Keeper:
                     return incarnation
             elif wake is None:
                 await self.residency.check_accepting()
-                wake = self._put("wake", self.residency.ensure_awake)
+                wake = self._put("wake", self.residency.ensure_awake, first=self.turn is Turn.WAITING)
             # Instructions that stand before it may wake the machine as well, and then run for long.
             await _first([*([wake.done] if wake else []), asyncio.ensure_future(moved.wait())])
             if wake is not None and wake.done.done():
@@ -287,11 +344,12 @@ class Keeper:
         self.dossier.stir()
         self._agenda.clear(Refused("the server is stopping; nothing was done"))
         running = self._current or self._inherited
-        if running is not None and (end := self._agenda.end(running.instruction.number)):
+        if running is not None and not self._waits and (end := self._agenda.end(running.instruction.number)):
             await asyncio.wait([end], timeout=self._settings.stop_grace_seconds)
-            self.interrupt(pending=False)
-            await asyncio.wait([end], timeout=self._settings.interrupt_grace_seconds + self._settings.kill_grace_seconds)
-        sleep = asyncio.ensure_future(self.operate("stop", self.residency.hibernate))
+            if not self._waits:  # one that waits sleeps with its machine
+                self.interrupt(pending=False)
+                await asyncio.wait([end], timeout=self._settings.interrupt_grace_seconds + self._settings.kill_grace_seconds)
+        sleep = asyncio.ensure_future(self.operate("stop", self.hibernate))
         full = asyncio.ensure_future(self.dossier.waits_for_room.wait())  # for who knows how long
         try:
             await asyncio.wait([sleep, full], return_when=asyncio.FIRST_COMPLETED)
@@ -335,7 +393,10 @@ class Keeper:
             raise incarnation.failure
         if self._inherited is not None:
             inherited, self._inherited = self._inherited, None
-            await self._run(inherited.instruction, lambda run: run.resume(inherited.end, inherited.ran_seconds))
+            await self._run(inherited.instruction, lambda run: run.resume(inherited.end, inherited.ran_seconds), inherited.calls)
+        elif self.turn is Turn.WAITING:
+            assert self._current is not None
+            await self._wait_on(self._current)
         elif (item := self._agenda.first) is None:
             await self._idle()
         elif isinstance(item, Operation):
@@ -351,11 +412,17 @@ class Keeper:
     async def _lose(self, ending: Any) -> None:
         last = self._current.instruction.number if self._current else self.residency.housing.effects
         await self.residency.lose(ending, last)
-        self._current = None
+        self._let_turn_go()
+
+    def _let_turn_go(self) -> None:
+        """Its end is on the tape, and nobody here waits for it any more."""
+        self._current = self.residency.housing.waiting = None
+        if self.turn is not Turn.IDLE:
+            self.turn = turn(self.turn, TurnArrow.TURN_ENDED, self.residency.now)
 
     def _may_retire(self) -> bool:
         settled = self.residency.now in (Residence.ASLEEP, Residence.BROKEN, Residence.DELETED)
-        return settled and self._agenda.empty and not self._pins
+        return settled and self._agenda.empty and not self._pins and self._current is None
 
     async def _idle(self) -> None:
         changed = self._agenda.changed
@@ -420,19 +487,33 @@ class Keeper:
         assert isinstance(ended, Ended)
         self._agenda.tell(ended)
 
-    async def _run(self, instruction: Instruction, begin: Callable[[TurnRun], Awaitable[End]]) -> None:
+    async def _run(self, instruction: Instruction, begin: Callable[[TurnRun], Awaitable[End | None]], calls: Calls | None = None) -> None:
         incarnation = self.residency.housing.incarnation
         assert incarnation is not None
-        run = self._current = TurnRun(incarnation, instruction, self._settings)
+        if calls is None and instruction.work.functions:
+            calls = Calls(instruction.work.functions)
+        if calls is not None:
+            calls.on_change = self._agenda.changed.set
+        run = self._current = TurnRun(incarnation, instruction, self._settings, calls)
         self.turn = turn(self.turn, TurnArrow.TURN_STARTED, self.residency.now)
+        await self._follow(run, begin(run))
+
+    async def _follow(self, run: TurnRun, progress: Awaitable[End | None]) -> None:
+        """To its end, or until it waits for an answer."""
+        instruction = run.instruction
+        waits = False
         try:
-            end = await begin(run)
+            end = await progress
+            if end is None:
+                waits, self.residency.housing.waiting = True, run
+                return
+            self.residency.housing.waiting = None
             self.residency.housing.effects = instruction.number
             await self._record_end(run.ended(end, self.dossier.record.notice))
         except SandboxLost:
             return  # the loop sees that the sandbox is lost, and this instruction ends with the rest
         finally:
-            self.turn = turn(self.turn, TurnArrow.TURN_ENDED, self.residency.now)
+            self.turn = turn(self.turn, TurnArrow.CALLED if waits else TurnArrow.TURN_ENDED, self.residency.now)
             self._active_at = time.monotonic()
         self._current = None
         if end.end == "died":
@@ -441,6 +522,81 @@ class Keeper:
         if self.dossier.record.history == "each" and self.dossier.record.durability != "each":
             with contextlib.suppress(SaveFailed, SandboxLost):
                 await self.residency.housing.save_point("each")
+
+    # --- one that waits for its client's program -----------------------------------------------------------------------------------------
+
+    async def _wait_on(self, run: TurnRun) -> None:
+        """One step. Meanwhile the machine may sleep and be saved, and operations are done; instructions behind it wait."""
+        assert run.calls is not None
+        item = self._agenda.first
+        if not self._agenda.awaits(run.instruction.number):
+            self._let_turn_go()  # rolled back, reset or broken
+        elif run.is_over:
+            await self._follow(run, run.go_on())
+        elif run.wish is not None:
+            await self._stop_waiting(run)
+        elif run.calls.undelivered and not self._settling and time.monotonic() >= self._deliver_at:
+            await self._deliver(run, run.calls)
+        elif not run.calls.waiting:
+            await self._go_on(run)
+        elif isinstance(item, Operation):
+            self._agenda.take()
+            await self._operate(item)
+        elif item is not None and self._settling:
+            await self._pass_over(item)
+        else:
+            await self._idle()
+
+    async def _pass_over(self, item: Instruction) -> None:
+        """The server is stopping: it is on the tape, and the next one runs it."""
+        if item.recorded is not None:
+            await item.recorded
+        else:
+            self._agenda.take()
+
+    async def _stop_waiting(self, run: TurnRun) -> None:
+        """An instruction in a sleeping machine is not woken to be told: it is let go of when the machine wakes."""
+        if self.residency.now is Residence.AWAKE:
+            await run.end_wait("interrupted")
+        else:
+            await self._end_without_run(run.instruction.number, "interrupted", "KeyboardInterrupt: interrupted while the machine slept")
+            self._let_turn_go()
+
+    async def _deliver(self, run: TurnRun, calls: Calls) -> None:
+        """Answers that are on the tape, to the code that waits for them."""
+        try:
+            await self.residency.ensure_awake()
+            incarnation = self.residency.housing.incarnation
+            assert incarnation is not None
+            for call, position in calls.undelivered:
+                await incarnation.answer(await self._answered_at(position))
+                calls.delivered(call)
+        except (NoCapacity, WakeFailed, DiskFull) as e:
+            log.warning("machine %s has an answer, and could not be woken for it: %s", self.dossier.record.name, e.message)
+            self._deliver_at = time.monotonic() + self._settings.save_retry_seconds
+            asyncio.get_running_loop().call_later(self._settings.save_retry_seconds, self._agenda.changed.set)
+        except EverforgeError:
+            return  # it is lost, or broken: the loop sees that
+        self._active_at = time.monotonic()
+
+    async def _answered_at(self, position: Position) -> Answered:
+        (found,) = await self.dossier.store.events(self.id, Position(position - 1), 1)
+        assert isinstance(found, Answered)
+        return found
+
+    async def _go_on(self, run: TurnRun) -> None:
+        self.turn = turn(self.turn, TurnArrow.ANSWERED, self.residency.now)
+        self.residency.housing.waiting = None
+        await self._follow(run, run.go_on())
+
+    async def hibernate(self) -> bool:
+        """True when it sleeps afterwards. An instruction that waited and has just ended gets its end first; one that was just answered goes on."""
+        slept = await self.residency.hibernate(self._has_news)
+        run = self._current
+        if slept or run is None or not run.is_over:
+            return slept
+        await self._follow(run, run.go_on())
+        return await self.residency.hibernate()
 
     async def _record_end(self, ended: Ended) -> None:
         """Durable as its machine wants it; only then is it told."""

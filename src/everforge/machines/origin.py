@@ -40,10 +40,13 @@ def _may_be_of(manifest: Manifest, point: PointRecord, record: MachineRecord) ->
     return manifest.machine == record.id or (point.reason == "fork" and record.source is not None)
 
 
-def check_hello(hello: Hello, manifest: Manifest) -> None:
+def check_hello(hello: Hello, manifest: Manifest, waiting: int | None) -> None:
+    """`waiting`: the instruction that the machine fell asleep with."""
     if not PROTOCOL_OLDEST <= hello.protocol <= PROTOCOL:
         here = f"{PROTOCOL_OLDEST} to {PROTOCOL}"
         raise SnapshotForeign(f"the guest in snapshot {manifest.snapshot} speaks protocol {hello.protocol}, this server {here}")
     said = (hello.epoch, hello.sent, hello.received, hello.frozen)
     if said != (manifest.epoch, manifest.sent, manifest.received, True):
         raise SnapshotDamaged(f"the guest in snapshot {manifest.snapshot} says (epoch, sent, received, frozen) {said}, the manifest otherwise")
+    if waiting is not None and hello.running != waiting:
+        raise SnapshotDamaged(f"instruction {waiting} waits for an answer, but the guest in snapshot {manifest.snapshot} is at {hello.running}")

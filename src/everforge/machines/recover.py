@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 from everforge.engine.base import Ending, How, Sandbox
 from everforge.store.base import MachineQuery, MachineRecord
 from everforge.wire.errors import EverforgeError, SandboxLost
-from everforge.wire.events import Accepted
+from everforge.wire.events import START, Accepted
 from everforge.wire.ids import SandboxId
 from everforge.wire.messages import Hello
 
 from . import deletion
 from .agenda import Instruction, Work
+from .calls import Calls
 from .guestline import GuestLine
 from .incarnation import Incarnation
 from .keeper import Keeper, RunningTurn
@@ -200,7 +201,13 @@ async def _take_over(forge: Forge, record: MachineRecord, arrow: Arrow | None, s
     inherited: RunningTurn | None = None
     if (taken := await _queue_unended(keeper, hello)) is not None:
         next_seq = await forge.store.outputs(record.id, taken.number)
-        inherited = RunningTurn(taken, hello.running_ms / 1000, incarnation.expect_end(taken.number, next_seq))
+        calls = await _calls(keeper, taken)
+        if calls is not None:
+            calls.arrive(hello.calls)
+        inherited = RunningTurn(taken, hello.running_ms / 1000, incarnation.expect_end(taken.number, next_seq, calls), calls)
+        housing.effects = taken.number - 1 if taken.number else None  # as long as it has no end
+    elif hello.last is not None:
+        incarnation.expect_stray(hello.last)  # it was being let go of
     incarnation.begin()
     keeper.residency.notice_loss()
     try:
@@ -220,6 +227,8 @@ async def _go_on(keeper: Keeper, incarnation: Incarnation, hello: Hello) -> None
         await incarnation.set_up({}, keeper.residency.housing.guest_limits())
         if hello.frozen:
             await incarnation.go()
+        if hello.running is not None and keeper.expected != hello.running:
+            await incarnation.let_go(hello.running)
     except SandboxLost as e:  # the keeper finds it so, and says what is lost
         log.warning("machine %s was lost while it was taken over: %s", keeper.dossier.record.name, e)
 
@@ -241,9 +250,24 @@ async def _queue_unended(keeper: Keeper, hello: Hello | None = None) -> Instruct
         if hello is not None and hello.last is not None and event.instruction <= hello.last:
             taken = instruction
             keeper.expect(instruction)
+        elif hello is None and (calls := await _calls(keeper, instruction)) is not None and calls.any:
+            await _suspend(keeper, instruction, calls)
         else:
             keeper.enqueue(instruction)
     return taken
+
+
+async def _calls(keeper: Keeper, instruction: Instruction) -> Calls | None:
+    functions = instruction.work.functions
+    return Calls(functions, await keeper.dossier.store.calls(keeper.id, instruction.number)) if functions else None
+
+
+async def _suspend(keeper: Keeper, instruction: Instruction, calls: Calls) -> None:
+    """It has begun, and sleeps with its machine: it goes on where it is, and must never be begun again."""
+    points = await keeper.dossier.store.points(keeper.id)
+    head = next((p.position for p in reversed(points) if p.snapshot == keeper.dossier.record.head), START)
+    calls.expect_answers_after(head)
+    keeper.suspend(instruction, calls)
 
 
 async def _start_waiting(forge: Forge) -> None:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from everforge.store.base import Durability, History, MachineQuery
+from everforge.wire.bodies import parse
 from everforge.wire.errors import InvalidInput
 from everforge.wire.ids import SNAPSHOT_ID, machine_name, show
+from everforge.wire.messages import CALL_BYTES_MAX
 
 from .settings import MachineSettings
 
@@ -118,6 +120,20 @@ def functions(value: object) -> list[str]:
         if not isinstance(name, str) or len(name) > FUNCTION_LENGTH_MAX or not name.isidentifier() or keyword.iskeyword(name):
             raise InvalidInput(f"{show(name)} is not the name of a function")
     return list(dict.fromkeys(cast("list[str]", names)))
+
+
+def answer(value: object, error: object) -> tuple[Any, str | None]:
+    """Of a function of the client's program: what it returned, or the message of what it raised."""
+    if error is not None and (not isinstance(error, str) or value is not None):
+        raise InvalidInput("an answer has either a value or an error, which is text")
+    try:
+        text = json.dumps(value if error is None else error, allow_nan=False)
+        if len(text) <= CALL_BYTES_MAX:
+            found = parse(text.encode("ascii"))  # as the guest will read it
+            return (found, None) if error is None else (None, found)
+    except (TypeError, ValueError, RecursionError) as e:
+        raise InvalidInput(f"value must be JSON: {e}") from None
+    raise InvalidInput(f"an answer may have {CALL_BYTES_MAX} bytes as JSON, not {len(text)}; write long data to a file of the machine")
 
 
 def metadata(value: object, settings: MachineSettings) -> dict[str, Any]:

@@ -199,7 +199,12 @@ class Residency:
         record = self.dossier.record
         fields = {"head": point.snapshot, "sandbox": None, "notice": None, "error": None, "unsaved_from": record.next_instruction}
         detail = {"to": point.snapshot, "instruction": point.instruction, **detail}
-        await self.dossier.write(arrow, set=fields, detail=detail, durable=True, patient=False)
+        ends: list[Event] = []
+        if run := self.housing.waiting:  # in the same transaction: what it goes back to may be in the middle of the same instruction
+            error = f"cancelled: the machine was {'reset' if arrow is Arrow.RESET_STARTED else 'rolled back'} while it waited for an answer"
+            ends.append(Ended(instruction=run.instruction.number, end="cancelled", error=error))
+        self._tell(await self.dossier.write(arrow, set=fields, events=ends, detail=detail, durable=True, patient=False))
+        self.housing.waiting = None
         self.housing.life += 1
         await self.housing.leave()  # after the record: a crash in between finds a sandbox that nobody claims, and destroys it
 
@@ -221,6 +226,7 @@ class Residency:
 
     async def lose(self, ending: Ending, last_executed: int | None) -> None:
         """The sandbox is no more. One entry says what is gone; everything under way ends as lost; nothing falls back silently."""
+        self.housing.waiting = None
         await self.housing.leave()
         self.housing.life += 1
         record = self.dossier.record
@@ -246,6 +252,7 @@ class Residency:
 
     async def break_down(self, arrow: Arrow, error: EverforgeError, events: Sequence[Event] = ()) -> None:
         """Into `broken`: running and waiting instructions end as lost, and the kept points are offered."""
+        self.housing.waiting = None
         record = self.dossier.record
         points = await self.housing.points_there()
         message = f"{error.message}. Points kept: {offer(points, record.head if arrow is Arrow.SNAPSHOT_BAD else None)}"

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 from everforge.store.base import Durability, History, MachineQuery, MachineRecord, PointRecord
 from everforge.store.threads import to_its_end
 from everforge.wire.errors import GuestTooOld, InstructionNotFound, InvalidInput, NameTaken
-from everforge.wire.events import START, Accepted, Displayed, Ended, Event, Position
+from everforge.wire.events import START, Accepted, Answered, Displayed, Ended, Event, Position
 from everforge.wire.ids import OWNER, AccountId, MachineName, SnapshotId, machine_name, new_machine_name
 
 from . import creation, forks, marks, requests
@@ -167,13 +167,21 @@ class Machines:
     def _work(self, code: str, seconds: float | None, env: Mapping[str, str] | None = None, functions: Sequence[str] | None = None) -> Work:
         settings = self.forge.settings
         wanted = settings.timeout_seconds if seconds is None else seconds
-        if functions is not None and requests.functions(functions):
-            raise InvalidInput("functions must be empty: machines cannot call functions of a client's program yet")
         return Work(
             requests.code(code, settings),
             requests.seconds("timeout_seconds", wanted, 0.001, settings.timeout_seconds_max),
             {} if env is None else requests.env(env, settings),
+            [] if functions is None else requests.functions(functions),
         )
+
+    async def answer(self, name: str, instruction: int, call: int, *, value: Any = None, error: str | None = None) -> None:
+        """What a function of the client's program returned, or why it failed: once for each call. A sleeping machine is woken behind it."""
+        self.forge.check_running()
+        requests.whole("instruction", instruction, 0, INSTRUCTION_MAX, "")
+        requests.whole("call", call, 0, INSTRUCTION_MAX, "")
+        value, error = requests.answer(value, error)
+        keeper = await self.forge.keeper(self.account, name)
+        await keeper.answer(Answered(instruction=instruction, call=call, value=value, error=error))
 
     async def result(self, name: str, instruction: int) -> Ended:
         """Waits for the end of an instruction."""
@@ -238,7 +246,7 @@ class Machines:
 
     async def hibernate(self, name: str) -> None:
         keeper = await self.forge.keeper(self.account, name)
-        await keeper.operate("hibernate", keeper.residency.hibernate)
+        await keeper.operate("hibernate", keeper.hibernate)
 
     async def wake(self, name: str) -> None:
         keeper = await self.forge.keeper(self.account, name)
@@ -332,7 +340,7 @@ class Machines:
     async def counts(self) -> Mapping[str, int]:
         """How many machines of all accounts there are in each state."""
         states = by_state(await self.forge.store.counts())
-        busy = sum(keeper.turn is not Turn.IDLE for keeper in self.forge.keepers.all())
+        busy = sum(keeper.turn is not Turn.IDLE and keeper.residency.housing.incarnation is not None for keeper in self.forge.keepers.all())
         states["busy"] = min(busy, states["ready"])  # the keepers may be a moment ahead of the store
         states["ready"] -= states["busy"]
         return states

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from everforge.store.base import Store
-from everforge.wire.events import Displayed, Ended, Event, Output, Position
+from everforge.wire.events import Answered, Called, Displayed, Ended, Event, Output, Position, encode_body
 from everforge.wire.ids import MachineId
 
 READ_EVENTS = 256  # rows taken from the store at once
@@ -124,6 +124,8 @@ def _rough_bytes(event: Event) -> int:
             return 512 + _data_bytes(event.data)
         case Ended():
             return 512 + len(event.value or "") + len(event.traceback or "") + _data_bytes(event.data or {})
+        case Called() | Answered():
+            return 512 + 8 * len(encode_body(event))
         case _:
             return 512
 

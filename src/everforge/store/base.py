@@ -205,6 +205,13 @@ class Store(Protocol):
         """Its `Displayed` entries, oldest first; those inherited from a fork's source included. Not more than READ_BYTES_MAX of them."""
         ...
 
+    async def calls(self, machine: MachineId, instruction: int) -> Mapping[int, Position | None]:
+        """Calls of functions of the client's program by this instruction: the position of the answer of each, None where there is none.
+
+        Its own, not those of a fork's source: no fork waits for them.
+        """
+        ...
+
     async def outputs(self, machine: MachineId, instruction: int | None) -> int:
         """How many output lines are on the tape for it: the next line's seq."""
         ...

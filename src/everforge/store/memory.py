@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from everforge.wire.errors import AccountNotFound, InvalidInput, KeyReused, MachineNotFound, NameTaken, WrongState
-from everforge.wire.events import Accepted, Displayed, Ended, Event, Output, Position
+from everforge.wire.events import Accepted, Answered, Called, Displayed, Ended, Event, Output, Position
 from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId
 
 from . import tape
@@ -192,6 +192,10 @@ class MemoryStore:
 
     async def displayed(self, machine: MachineId, instruction: int) -> Sequence[Event]:
         return [e for e in self._with_inherited(machine) if isinstance(e, Displayed) and e.instruction == instruction]
+
+    async def calls(self, machine: MachineId, instruction: int) -> Mapping[int, Position | None]:
+        own = [e for e in self._own(machine) if isinstance(e, (Called, Answered)) and e.instruction == instruction]
+        return tape.calls((e.call, e.kind, e.position) for e in own)
 
     def _with_inherited(self, machine: MachineId) -> list[Event]:
         found: list[Event] = []

@@ -76,6 +76,17 @@ def cut(event: Event, after: int, upto: int | None = None) -> Event | None:
     return event
 
 
+def calls(entries: Iterable[tuple[int, str, int]]) -> dict[int, Position | None]:
+    """From the number, kind and position of each `Called` and `Answered`, the calls with the position of their answer."""
+    found: dict[int, Position | None] = {}
+    for call, kind, position in entries:
+        if kind == "answered":
+            found[call] = Position(position)
+        else:
+            found.setdefault(call, None)
+    return found
+
+
 def check_settable(names: Iterable[str]) -> None:
     unknown = [name for name in names if name not in SETTABLE]
     if unknown:

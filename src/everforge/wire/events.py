@@ -100,6 +100,29 @@ class Ended(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Called(Event):
+    """The code has called a function of the client's program, and waits for its answer."""
+
+    kind = "called"
+    instruction: int
+    call: int  # its number within the instruction
+    function: str
+    args: list[Any] = field(default_factory=list[Any])
+    kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered(Event):
+    """The one answer to a call. One that its caller no longer waits for is answered with an error, so that nobody else does."""
+
+    kind = "answered"
+    instruction: int
+    call: int
+    value: Any = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Moved(Event):
     """Something happened to the machine itself: the lifecycle event's name, and what a reader needs to know of it."""
 
@@ -121,7 +144,7 @@ class Lost(Event):
     reason: str
 
 
-KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in (Accepted, Output, Displayed, Ended, Moved, Lost)}
+KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in (Accepted, Output, Displayed, Ended, Called, Answered, Moved, Lost)}
 _NAMES = {cls: tuple(f.name for f in fields(cls)) for cls in KINDS.values()}
 _COLUMNS = frozenset(f.name for f in fields(Event))  # stored in columns of their own, not in the body
 _ENCODER = json.JSONEncoder(separators=(",", ":"))

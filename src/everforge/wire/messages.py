@@ -27,6 +27,11 @@ Octet = Annotated[int, Range(0, 255)]
 Stream = Literal["stdout", "stderr"]
 GuestEnd = Literal["value", "error", "interrupted", "died"]
 
+# Calls of functions of the client's program. Both sides keep these limits; each call and each answer is an entry of the tape.
+CALLS_MAX = 10_000  # by one instruction
+CALLS_OPEN_MAX = 16  # waiting for their answers at once: one for each thread that calls
+CALL_BYTES_MAX = 1024 * 1024  # of arguments, or of an answer, as JSON
+
 
 @dataclass(frozen=True, slots=True)
 class GuestMessage:
@@ -142,6 +147,18 @@ class Complete(GuestMessage):
     cursor: Count  # in characters
 
 
+@dataclass(frozen=True, slots=True)
+class Answer(GuestMessage):
+    """What a function of the client's program returned, or why it failed. A second one for the same call is nothing."""
+
+    kind = 11
+    body_bytes_max = CALL_BYTES_MAX + 64 * 1024
+    instruction: Count
+    call: Count
+    value: Any = None
+    error: str | None = None
+
+
 # --- guest to keeper ---------------------------------------------------------------------------------------------------------------
 
 
@@ -151,6 +168,7 @@ class Hello(GuestMessage):
 
     kind = 65
     control = True
+    sparse = ("calls",)
     protocol: Count
     epoch: Count
     sent: Count
@@ -160,6 +178,7 @@ class Hello(GuestMessage):
     running_ms: Count  # for how long; 0 when none runs
     last: Count | None  # the last instruction that was taken in this epoch
     interpreter: Count  # how many interpreters this machine has had
+    calls: list[Count] = field(default_factory=list[int])  # of the running instruction, that the guest has no answer to
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +264,32 @@ class Completed(GuestMessage):
     busy: bool = False  # the interpreter was: it was not asked, or did not answer in time
 
 
-FROM_KEEPER: dict[int, type[GuestMessage]] = {m.kind: m for m in (Attach, Ack, Setup, Run, Interrupt, Kill, Freeze, Go, FileAsk, Complete)}
-FROM_GUEST: dict[int, type[GuestMessage]] = {m.kind: m for m in (Hello, Outputs, Display, End, Frozen, Thawed, CannotFreeze, FileTold, Completed)}
+@dataclass(frozen=True, slots=True)
+class Call(GuestMessage):
+    """The code has called a function of the client's program and waits. Numbers grow within an instruction; some may be left out."""
+
+    kind = 74
+    body_bytes_max = CALL_BYTES_MAX + 64 * 1024
+    instruction: Count
+    call: Count
+    function: str
+    args: list[Any] = field(default_factory=list[Any])
+    kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class CallDropped(GuestMessage):
+    """Nobody waits for its answer any more: whoever did was interrupted."""
+
+    kind = 75
+    instruction: Count
+    call: Count
+
+
+FROM_KEEPER: dict[int, type[GuestMessage]] = {m.kind: m for m in (Attach, Ack, Setup, Run, Interrupt, Kill, Freeze, Go, FileAsk, Complete, Answer)}
+FROM_GUEST: dict[int, type[GuestMessage]] = {
+    m.kind: m for m in (Hello, Outputs, Display, End, Frozen, Thawed, CannotFreeze, FileTold, Completed, Call, CallDropped)
+}
 
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))

@@ -7,7 +7,22 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everforge.wire.events import KINDS, START, Accepted, Displayed, Ended, Event, Lost, Moved, Output, Position, decode, encode_body
+from everforge.wire.events import (
+    KINDS,
+    START,
+    Accepted,
+    Answered,
+    Called,
+    Displayed,
+    Ended,
+    Event,
+    Lost,
+    Moved,
+    Output,
+    Position,
+    decode,
+    encode_body,
+)
 
 ints = st.integers(0, 2**63 - 1)
 texts = st.text(st.characters())  # lone surrogates and NUL included: the tape keeps what it is given
@@ -35,6 +50,8 @@ events = st.one_of(
     outputs,
     st.builds(Displayed, **common, instruction=st.none() | ints, data=bundles, metadata=bundles),
     st.builds(Ended, **common, instruction=ints, end=st.sampled_from(["value", "error", "lost"]), value=maybe, data=st.none() | bundles, error=maybe),
+    st.builds(Called, **common, instruction=ints, call=ints, function=texts, args=st.lists(values, max_size=3), kwargs=bundles),
+    st.builds(Answered, **common, instruction=ints, call=ints, value=values, error=maybe),
     st.builds(Moved, **common, event=texts, residence=texts, detail=bundles),
     st.builds(
         Lost,

@@ -17,6 +17,8 @@ from everforge.wire.frames import MESSAGE_BYTES_MAX
 from everforge.wire.messages import (
     FROM_GUEST,
     FROM_KEEPER,
+    Call,
+    CallDropped,
     CannotFreeze,
     Completed,
     Display,
@@ -51,6 +53,9 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "bool": st.booleans(),
     "str | None": st.none() | texts,
     "list[str]": st.lists(texts, max_size=5),
+    "list[Count]": st.lists(counts, max_size=5),
+    "list[Any]": st.lists(json_values, max_size=3),
+    "Any": json_values,
     "Stream": st.sampled_from(["stdout", "stderr"]),
     "GuestEnd": st.sampled_from(["value", "error", "interrupted", "died"]),
     "dict[str, Any]": st.dictionaries(texts, json_values, max_size=3),
@@ -79,7 +84,7 @@ def test_what_a_keeper_says_arrives_as_it_was(message: GuestMessage) -> None:
 
 def test_no_two_messages_have_the_same_kind() -> None:
     kinds = [cls.kind for cls in (*FROM_GUEST.values(), *FROM_KEEPER.values())]
-    assert len(set(kinds)) == len(kinds) == 19
+    assert len(set(kinds)) == len(kinds) == 22
 
 
 kinds = st.sampled_from(sorted({*FROM_GUEST, *FROM_KEEPER})) | st.integers(0, 255)
@@ -159,6 +164,8 @@ BODIES = {
     CannotFreeze: {"token": 1, "why": ""},
     Thawed: {"drift_ns": 0, "reseeded": True},
     Completed: {"token": 1, "matches": ["a"], "start": 0, "end": 1, "busy": False},
+    Call: {"instruction": 1, "call": 0, "function": "ask", "args": [], "kwargs": {}},
+    CallDropped: {"instruction": 1, "call": 0},
 }
 NUMBERS = [(cls, name) for cls, body in BODIES.items() for name, value in body.items() if type(value) is int and name != "drift_ns"]
 
@@ -173,7 +180,7 @@ def test_a_guest_s_number_out_of_its_range_is_refused(cls: type[GuestMessage], n
 
 def test_every_number_of_a_guest_is_tried_above() -> None:
     declared = {(cls, f.name) for cls in SPOKEN.values() for f in fields(cls) if "Count" in str(f.type) or str(f.type).startswith("int")}
-    assert declared == {*NUMBERS, (Thawed, "drift_ns")}
+    assert declared == {*NUMBERS, (Thawed, "drift_ns"), (Hello, "calls")}
 
 
 def test_a_message_of_the_other_direction_is_refused() -> None:

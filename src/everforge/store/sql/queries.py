@@ -84,6 +84,9 @@ class Queries:
                     return found
         return found
 
+    def calls(self, connection: sqlite3.Connection, machine: MachineId, instruction: int) -> dict[int, Position | None]:
+        return tape.calls(connection.execute(self._statements.calls_of_instruction, {"machine": machine, "instruction": instruction}))
+
     def outputs(self, connection: sqlite3.Connection, machine: MachineId, instruction: int | None) -> int:
         statement = self._statements.last_output_outside if instruction is None else self._statements.last_of_instruction
         for owner, upto in self._known_lineage(connection, machine):

@@ -114,6 +114,15 @@ class Statements:
             events.c.position <= upto,
         )
         self.all_of_instruction = self._text(instruction.order_by(events.c.position))
+        self.calls_of_instruction = self._text(
+            sa.select(sa.func.json_extract(events.c.body, sa.literal_column("'$.call'")), events.c.kind, events.c.position)
+            .where(
+                events.c.machine == machine,
+                events.c.instruction == sa.bindparam("instruction"),
+                events.c.kind.in_([sa.literal_column("'called'"), sa.literal_column("'answered'")]),
+            )
+            .order_by(events.c.position)
+        )
         self.instructions_after = self._text(
             sa.select(events.c.instruction)
             .where(

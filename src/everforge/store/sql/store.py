@@ -122,6 +122,9 @@ class SqlStore:
     async def displayed(self, machine: MachineId, instruction: int) -> Sequence[Event]:
         return await self._readers.read(lambda c: self._queries.displayed(c, machine, instruction))
 
+    async def calls(self, machine: MachineId, instruction: int) -> Mapping[int, Position | None]:
+        return await self._readers.read(lambda c: self._queries.calls(c, machine, instruction))
+
     async def outputs(self, machine: MachineId, instruction: int | None) -> int:
         return await self._readers.read(lambda c: self._queries.outputs(c, machine, instruction))
 

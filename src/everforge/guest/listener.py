@@ -1,0 +1,74 @@
+"""A thread that hears the agent while the main one runs an instruction that waits for answers.
+
+A signal could not do it: one that comes just before the main thread begins to wait is noticed only afterwards. It is not one of `threading`'s, so
+that code which counts or joins threads does not meet it, and it is there only while somebody waits.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import select
+from collections.abc import Callable
+
+from . import channel
+from .channel import ChannelLost, ChildEnd, Frame
+
+_exit = os._exit
+
+
+class Listener:
+    def __init__(self, end: ChildEnd, hear: Callable[[Frame], None], wanted: Callable[[], bool]) -> None:
+        """`wanted` is asked before every wait; it ends when nobody waits, or when it is told to."""
+        self._end = end
+        self._hear = hear
+        self._wanted = wanted
+        self._stop_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._changing = _thread.allocate_lock()
+        self._gone = _thread.allocate_lock()  # held while it listens
+        self.alive = False
+
+    def begin(self) -> None:
+        """For somebody whom `wanted` knows of already: one that is about to end sees it, or is gone and another one begins."""
+        with self._changing:
+            if not self.alive:
+                self._gone.acquire()
+                self.alive = True
+                try:
+                    _thread.start_new_thread(self._listen, ())
+                except BaseException:
+                    self._leave()
+                    raise
+
+    def end(self) -> None:
+        """Returns when it no longer reads the channel."""
+        if self.alive:
+            os.eventfd_write(self._stop_fd, 1)
+            self._gone.acquire()
+            self._gone.release()
+            os.eventfd_read(self._stop_fd)
+
+    def _leave(self) -> None:
+        self.alive = False
+        self._gone.release()
+
+    def _listen(self) -> None:
+        try:
+            poll = select.poll()
+            for fd in (self._end.fd, self._stop_fd):
+                poll.register(fd, select.POLLIN)
+            while self._goes_on():
+                if self._stop_fd in [fd for fd, _ in poll.poll()]:
+                    return self._leave()
+                frame = self._end.receive()
+                if frame is None:
+                    _exit(0)
+                self._hear(frame)
+        except ChannelLost:
+            _exit(channel.EXIT_CHANNEL_LOST)
+
+    def _goes_on(self) -> bool:
+        with self._changing:
+            if not self._wanted():
+                self._leave()
+            return self.alive
