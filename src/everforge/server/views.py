@@ -8,7 +8,7 @@ from typing import Any
 from everforge.machines.service import MachineView
 from everforge.store.base import PointRecord
 from everforge.wire import api
-from everforge.wire.events import Accepted, Ended, Event, Output, body
+from everforge.wire.events import Accepted, Answered, Ended, Event, Output, body
 
 from .times import to_wire, to_wire_or_none
 
@@ -94,4 +94,6 @@ def entry(event: Event) -> dict[str, Any]:
         found["seq"] = found.pop("first_seq")
     elif isinstance(event, Accepted):
         found["env"] = sorted(event.env or ())  # names alone: whoever may read need not know what was handed in
+    elif isinstance(event, Answered):  # what was answered is between the client and the code
+        found = {"instruction": event.instruction, "call": event.call}
     return {"type": event.kind, "position": event.position, "cursor": event.position + event.width - 1, "time": to_wire(event.time), **found}

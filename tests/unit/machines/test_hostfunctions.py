@@ -143,7 +143,7 @@ async def test_a_waiting_machine_sleeps_and_the_answer_wakes_it(house: House) ->
     machines = await machine(house, idle_seconds=0.02)
     number = await begin(machines, "kept = 5\nx = ask()\n(kept, x)")
     await moved(machines, "sleep_recorded")
-    assert not house.host.sandboxes
+    assert await state(machines) == "asleep"
     assert (await machines.get("m")).pending == 1
     assert machines.running("m") == number
     await machines.answer("m", number, 0, value="morning")
@@ -173,8 +173,6 @@ async def test_a_restart_of_the_server_loses_neither_call_nor_answer(house: Hous
     if asleep:
         await machines.hibernate("m")
     if answered == "before":
-        house.host.failing_restores = 1  # it is not woken before the server dies
-        house.machines.forge.settings  # noqa: B018
         await _answer_on_the_tape_only(house, number)
     machines = await house.restart()
     if answered == "after":
@@ -331,7 +329,7 @@ async def test_an_orderly_stop_puts_it_to_sleep_with_its_machine(house: House) -
     assert (await result(machines, number)).value == "'next day'"
 
 
-async def test_an_answer_waits_until_there_is_room_to_wake(tmp_path: object) -> None:
+async def test_an_answer_waits_until_the_machine_can_be_woken() -> None:
     house = House(quick(wake_tries=1))
     await house.start()
     machines = await machine(house)

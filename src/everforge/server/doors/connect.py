@@ -12,7 +12,7 @@ from everforge import __version__
 from everforge.accounts.identity import Identity
 from everforge.machines.service import Machines
 from everforge.wire import api
-from everforge.wire.errors import EverforgeError, InvalidInput, ProtocolError
+from everforge.wire.errors import EverforgeError, InvalidInput, ProtocolError, WrongState
 from everforge.wire.events import Position
 
 from ..answers import error_body, plain
@@ -123,8 +123,21 @@ async def _complete(machines: Machines, name: str, message: dict[str, Any]) -> d
     return plain(completed(await machines.complete(name, wanted.code, wanted.cursor)))
 
 
+async def _answer(machines: Machines, name: str, message: dict[str, Any]) -> dict[str, Any]:
+    """`instruction` may be left out: only the one whose turn it is can wait for an answer."""
+    wanted: api.Answer = read_as(api.Answer, {field: message[field] for field in ("value", "error") if field in message})
+    running = machines.running(name)
+    instruction, call = message.get("instruction", running), message.get("call")
+    if instruction is None:
+        raise WrongState(f"no instruction of {name} waits for an answer")
+    if type(instruction) is not int or type(call) is not int:
+        raise InvalidInput("an answer names its instruction and its call by their numbers")
+    await machines.answer(name, instruction, call, value=wanted.value, error=wanted.error)
+    return {}
+
+
 async def _ping(machines: Machines, name: str, message: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-ACTS: Mapping[str, Act] = {"exec": _exec, "interrupt": _interrupt, "complete": _complete, "ping": _ping}
+ACTS: Mapping[str, Act] = {"exec": _exec, "interrupt": _interrupt, "complete": _complete, "answer": _answer, "ping": _ping}

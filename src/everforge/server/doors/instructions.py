@@ -22,6 +22,7 @@ from everforge.wire.errors import (
     MachineNotFound,
     NoCapacity,
     QueueFull,
+    WrongState,
 )
 from everforge.wire.events import Accepted, Displayed, Ended, Event, Output, Position
 
@@ -219,6 +220,19 @@ async def interrupt(call: Call, body: api.Interrupt | None = None) -> api.Interr
 async def complete(call: Call, body: api.Complete) -> api.Completed:
     """What the live interpreter would complete the code with. One that is busy is not asked."""
     return completed(await call.machines.complete(call.name, body.code, body.cursor))
+
+
+@routes.add(
+    "POST", "/v1/machine/{name}/exec/{seq}/calls/{call}", scope="exec",
+    errors=(MachineNotFound, InstructionNotFound, WrongState, MachineBroken), example={"value": 42},
+)  # fmt: skip
+async def answer_call(call: Call, body: api.Answer) -> api.Answered:
+    """Answer a call of a function of the client's program, once. A sleeping machine is woken behind it, and its code goes on."""
+    text = call.path("call")
+    if not text.isdecimal() or len(text) > 18:
+        raise InvalidInput("a call is named by its number, from 0")
+    await call.machines.answer(call.name, number(call), int(text), value=body.value, error=body.error)
+    return api.Answered(answered=True)
 
 
 def completed(found: Completion) -> api.Completed:
