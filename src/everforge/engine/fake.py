@@ -296,6 +296,8 @@ class FakeSandbox:
                 guest.frozen = False
                 self._say(Thawed())
             case Run():
+                if guest.running is not None and message.instruction > guest.running:
+                    raise ProtocolError(f"a keeper waits for the end of {guest.running} before it sends another")
                 if guest.last is None or message.instruction > guest.last:
                     guest.running = guest.last = message.instruction
                     guest.take_environ(message.env)

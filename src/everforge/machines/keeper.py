@@ -535,9 +535,9 @@ class Keeper:
             await self._follow(run, run.go_on())
         elif run.wish is not None:
             await self._stop_waiting(run)
-        elif run.calls.undelivered and not self._settling and time.monotonic() >= self._deliver_at:
-            await self._deliver(run, run.calls)
-        elif not run.calls.waiting:
+        elif self._may_deliver(run.calls):
+            await self._deliver(run.calls)
+        elif not run.calls.waiting and self.residency.now is Residence.AWAKE:
             await self._go_on(run)
         elif isinstance(item, Operation):
             self._agenda.take()
@@ -546,6 +546,11 @@ class Keeper:
             await self._pass_over(item)
         else:
             await self._idle()
+
+    def _may_deliver(self, calls: Calls) -> bool:
+        """A sleeping machine that no longer waits is woken as well: its memory knows what it lacks."""
+        due = bool(calls.undelivered) or not (calls.waiting or self.residency.now is Residence.AWAKE)
+        return due and not self._settling and time.monotonic() >= self._deliver_at
 
     async def _pass_over(self, item: Instruction) -> None:
         """The server is stopping: it is on the tape, and the next one runs it."""
@@ -562,7 +567,7 @@ class Keeper:
             await self._end_without_run(run.instruction.number, "interrupted", "KeyboardInterrupt: interrupted while the machine slept")
             self._let_turn_go()
 
-    async def _deliver(self, run: TurnRun, calls: Calls) -> None:
+    async def _deliver(self, calls: Calls) -> None:
         """Answers that are on the tape, to the code that waits for them."""
         try:
             await self.residency.ensure_awake()

@@ -262,6 +262,7 @@ async def test_a_fork_is_free_and_its_source_goes_on(house: House, asleep: bool)
     copied = await machines.result("copy", number)
     assert (copied.end, "forked" in (copied.error or "")) == ("cancelled", True)
     assert (await machines.run("copy", "kept")).value == "7"
+    assert [e.detail for e in await tape(machines, "copy") if isinstance(e, Moved) and e.event == "let_go"] == [{"instruction": number}]
     with pytest.raises(WrongState):
         await machines.answer("copy", number, 0, value="wrong one")
     await machines.answer("m", number, 0, value="right one")
