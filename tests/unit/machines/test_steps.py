@@ -7,6 +7,7 @@ from pathlib import Path
 
 import everforge.machines
 from everforge.machines.lifecycle import Arrow
+from kit import callwalks
 from kit.walks import WALKS, Journal, house_for, prepare
 
 SOURCES = Path(everforge.machines.__file__).parent
@@ -48,6 +49,10 @@ async def test_the_walks_go_through_every_step_of_the_code() -> None:
         await walk(house.machines, journal)
         heard |= set(house.life.steps)
         await house.close()
+    house = await callwalks.prepared()
+    await callwalks.walk(house.machines, "sleep")
+    heard |= set(house.life.steps)
+    await house.close()
     wanted = named_in_the_code()
     assert {f"before {step}" for step in wanted} <= heard
     assert {f"after {step}" for step in wanted} <= heard

@@ -93,4 +93,4 @@ def test_places_and_times_are_not_in_the_body() -> None:
     event = Moved(event="e", residence="awake", position=Position(3), time=1.0, epoch=2, frame=4)
     assert json.loads(encode_body(event)) == {"event": "e", "residence": "awake", "detail": {}}
     assert START == -1
-    assert sorted(KINDS) == ["accepted", "displayed", "ended", "lost", "moved", "output"]
+    assert sorted(KINDS) == ["accepted", "answered", "called", "displayed", "ended", "lost", "moved", "output"]
