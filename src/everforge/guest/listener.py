@@ -7,6 +7,8 @@ that code which counts or joins threads does not meet it, and it is there only w
 from __future__ import annotations
 
 import _thread
+import contextlib
+import fcntl
 import os
 import select
 from collections.abc import Callable
@@ -23,7 +25,7 @@ class Listener:
         self._end = end
         self._hear = hear
         self._wanted = wanted
-        self._stop_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._stop_fd = -1
         self._changing = _thread.allocate_lock()
         self._gone = _thread.allocate_lock()  # held while it listens
         self.alive = False
@@ -32,34 +34,44 @@ class Listener:
         """For somebody whom `wanted` knows of already: one that is about to end sees it, or is gone and another one begins."""
         with self._changing:
             if not self.alive:
-                self._gone.acquire()
-                self.alive = True
                 try:
-                    _thread.start_new_thread(self._listen, ())
-                except BaseException:
+                    self._gone.acquire()
+                    self._stop_fd = _new_event(self._end.fd)
+                    self.alive = True
+                    _thread.start_new_thread(self._listen, (self._stop_fd,))
+                except BaseException:  # no thread to be had, or an interrupt
                     self._leave()
                     raise
 
     def end(self) -> None:
         """Returns when it no longer reads the channel."""
-        if self.alive:
-            os.eventfd_write(self._stop_fd, 1)
-            self._gone.acquire()
-            self._gone.release()
-            os.eventfd_read(self._stop_fd)
+        with self._changing:
+            if self.alive:
+                with contextlib.suppress(OSError):  # closed by somebody: that ends it too
+                    os.eventfd_write(self._stop_fd, 1)
+        with self._gone:
+            return
 
     def _leave(self) -> None:
         self.alive = False
-        self._gone.release()
+        if self._stop_fd != -1:
+            with contextlib.suppress(OSError):
+                os.close(self._stop_fd)
+            self._stop_fd = -1
+        if self._gone.locked():
+            self._gone.release()
 
-    def _listen(self) -> None:
+    def _listen(self, stop_fd: int) -> None:
         try:
             poll = select.poll()
-            for fd in (self._end.fd, self._stop_fd):
+            for fd in (self._end.fd, stop_fd):
                 poll.register(fd, select.POLLIN)
             while self._goes_on():
-                if self._stop_fd in [fd for fd, _ in poll.poll()]:
-                    return self._leave()
+                if stop_fd in [fd for fd, _ in poll.poll()]:
+                    with self._changing:
+                        if self._stop_fd == stop_fd:
+                            self._leave()
+                    return
                 frame = self._end.receive()
                 if frame is None:
                     _exit(0)
@@ -69,6 +81,15 @@ class Listener:
 
     def _goes_on(self) -> bool:
         with self._changing:
-            if not self._wanted():
+            if self.alive and not self._wanted():
                 self._leave()
             return self.alive
+
+
+def _new_event(lowest: int) -> int:
+    """Out of the way of descriptors that a program counts on."""
+    made = os.eventfd(0, os.EFD_CLOEXEC)
+    try:
+        return fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, lowest)
+    finally:
+        os.close(made)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import httpx
 import pytest
@@ -90,8 +91,8 @@ async def test_over_the_wire_a_call_is_answered_once_and_its_value_is_not_shown(
             assert (await http.post(f"/v1/machine/m/exec/{path}", json=body)).json()["code"] == code
 
 
-async def _until(socket: object, kind: str) -> list[dict[str, object]]:
-    seen: list[dict[str, object]] = []
+async def _until(socket: object, kind: str) -> list[dict[str, Any]]:
+    seen: list[dict[str, Any]] = []
     async with asyncio.timeout(5):
         while not seen or seen[-1]["type"] != kind:
             seen.append(json.loads(await socket.recv()))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
