@@ -11,7 +11,7 @@ import pytest
 from everforge.store.base import Change, KeyRecord, MachineQuery, MachineRecord, PointRecord, Store
 from everforge.store.tape import RUNTIME_MS_MAX
 from everforge.wire.errors import InvalidInput, KeyReused, MachineNotFound, NameTaken, WrongState
-from everforge.wire.events import START, Accepted, Displayed, Ended, Event, Lost, Moved, Output, Position
+from everforge.wire.events import START, Accepted, Answered, Called, Displayed, Ended, Event, Lost, Moved, Output, Position
 from everforge.wire.ids import AccountId, MachineName, SnapshotId, new_machine_id, new_snapshot_id
 
 A = AccountId("a")
@@ -405,6 +405,17 @@ class StoreSuite:
         a, _, c = (await append(store, record, accepted(0), accepted(1), *shown))[2:]
         assert await store.displayed(record.id, 0) == [a, c]
         assert await store.displayed(record.id, 2) == []
+
+    async def test_calls_of_an_instruction_are_found_with_the_positions_of_their_answers(self, store: Store) -> None:
+        record = machine()
+        await store.create(record)
+        calls = [Called(instruction=n, call=c, function="ask", args=[{"call": 9}]) for n, c in ((0, 0), (0, 3), (1, 0))]
+        answers = [Answered(instruction=0, call=0, value={"call": 7}), Answered(instruction=1, call=0, error="no")]
+        *_, answer, other = await append(store, record, accepted(0), accepted(1), *calls, *answers)
+        assert await store.calls(record.id, 0) == {0: answer.position, 3: None}
+        assert await store.calls(record.id, 1) == {0: other.position}
+        assert await store.calls(record.id, 2) == await store.calls(new_machine_id(), 0) == {}
+        assert await store.events(record.id, Position(answer.position - 1), 1) == [answer]
 
     async def test_machines_with_something_unended_are_told_the_deleted_aside(self, store: Store) -> None:
         records = [machine(f"m{i}") for i in range(4)]
