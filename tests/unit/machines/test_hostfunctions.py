@@ -12,7 +12,7 @@ from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
 from everforge.wire.errors import EverforgeError, InstructionNotFound, InvalidInput, WrongState
 from everforge.wire.events import Answered, Called, Ended, Event, Moved
-from everforge.wire.messages import CALL_BYTES_MAX
+from everforge.wire.messages import CALL_BYTES_MAX, CALLS_MAX, CALLS_OPEN_MAX, Call, CallDropped, Frozen, GuestMessage
 from kit.house import House, quick
 
 TWICE = "print('before')\nx = ask(1, key='a')\nprint('between')\ny = ask(x)\n(x, y)"
@@ -341,3 +341,83 @@ async def test_an_answer_waits_until_the_machine_can_be_woken() -> None:
     await machines.answer("m", number, 0, value="patience")
     assert (await result(machines, number)).value == "'patience'"
     await house.close()
+
+
+# --- what a guest may say ----------------------------------------------------------------------------------------------------------
+
+
+async def _say(house: House, message: GuestMessage) -> None:
+    (sandbox,) = house.host.sandboxes.values()
+    sandbox._say(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Call(0, 0, "ask"),  # it has been told
+        Call(0, 5, "other"),
+        Call(0, CALLS_MAX, "ask"),
+        Call(7, 1, "ask"),
+    ],
+)
+async def test_a_call_that_cannot_be_costs_a_hostile_guest_its_sandbox(house: House, message: Call) -> None:
+    machines = await machine(house)
+    number = await begin(machines)
+    await called(machines, number)
+    await _say(house, message)
+    assert (await result(machines, number)).end == "lost"
+
+
+async def test_a_call_by_an_instruction_that_was_given_no_functions_is_none(house: House) -> None:
+    machines = await machine(house)
+    number, _ = await machines.exec("m", "print('here')\nhang()")
+    async for event in machines.read("m", follow=True):
+        if event.kind == "output":
+            break
+    await _say(house, Call(number, 0, "ask"))
+    assert (await result(machines, number)).end == "lost"
+
+
+async def test_more_calls_at_once_than_may_be_are_refused(house: House) -> None:
+    machines = await machine(house)
+    number = await begin(machines)
+    for call in range(1, CALLS_OPEN_MAX):
+        await called(machines, number, call - 1)
+        await _say(house, Call(number, call, "ask"))
+    await called(machines, number, CALLS_OPEN_MAX - 1)
+    await machines.answer("m", number, 3, value=1)  # any of them, in any order
+    await _say(house, Call(number, CALLS_OPEN_MAX, "ask"))
+    await called(machines, number, CALLS_OPEN_MAX)
+    await _say(house, Call(number, CALLS_OPEN_MAX + 1, "ask"))
+    assert (await result(machines, number)).end == "lost"
+
+
+async def test_a_call_that_nobody_waits_for_any_more_has_its_answer_and_the_clock_goes_on(house: House) -> None:
+    machines = await machine(house)
+    number = await begin(machines, timeout_seconds=0.2)
+    await called(machines, number)
+    await _say(house, CallDropped(number, 0))
+    assert (await result(machines, number)).end == "timed_out"
+    (answered,) = [e for e in await tape(machines) if isinstance(e, Answered)]
+    assert "waits no longer" in (answered.error or "")
+    with pytest.raises(WrongState):
+        await machines.answer("m", number, 0, value=1)
+
+
+async def test_an_end_in_the_moment_of_going_to_sleep_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    from everforge.engine.fake import FakeSandbox
+
+    machines = await machine(house)
+    number = await begin(machines)
+    await called(machines, number)
+    say = FakeSandbox._say
+
+    def end_first(sandbox: FakeSandbox, message: GuestMessage) -> None:
+        if isinstance(message, Frozen) and sandbox.guest.running is not None:
+            sandbox._end("error", error_name="Alarm", error_message="rang")
+        say(sandbox, message)
+
+    monkeypatch.setattr(FakeSandbox, "_say", end_first)
+    await machines.hibernate("m")
+    assert (await result(machines, number)).error == "Alarm: rang"
+    assert await state(machines) == "asleep"
