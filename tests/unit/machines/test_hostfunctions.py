@@ -142,13 +142,14 @@ async def test_waiting_counts_in_no_timeout_but_running_does(house: House) -> No
 async def test_a_waiting_machine_sleeps_and_the_answer_wakes_it(house: House) -> None:
     machines = await machine(house, idle_seconds=0.02)
     number = await begin(machines, "kept = 5\nx = ask()\n(kept, x)")
+    await machines.exec("m", "1")  # what stands behind it cannot run, and keeps nobody awake
     await moved(machines, "sleep_recorded")
     assert await state(machines) == "asleep"
-    assert (await machines.get("m")).pending == 1
+    assert (await machines.get("m")).pending == 2
     assert machines.running("m") == number
     await machines.answer("m", number, 0, value="morning")
     assert (await result(machines, number)).value == "(5, 'morning')"
-    assert await machines.run("m", "kept") is not None
+    assert (await machines.run("m", "kept")).value == "5"
 
 
 async def test_instructions_behind_it_wait_also_in_a_sleeping_machine(house: House) -> None:
