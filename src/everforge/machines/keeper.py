@@ -29,11 +29,12 @@ from everforge.wire.errors import (
     WakeFailed,
     WrongState,
 )
-from everforge.wire.events import Accepted, Answered, Ended, EndKind, Position
+from everforge.wire.events import Accepted, Answered, Ended, EndKind
 from everforge.wire.ids import MachineId
 from everforge.wire.messages import End
 
 from .agenda import Agenda, Instruction, Operation, Work
+from .answers import Answers
 from .calls import Calls
 from .dossier import Dossier
 from .incarnation import Incarnation
@@ -70,7 +71,7 @@ class Keeper:
         self._next_instruction = dossier.record.next_instruction
         self._current: TurnRun | None = None
         self._inherited: RunningTurn | None = None
-        self._deliver_at = 0.0  # monotonic seconds: no sooner is a machine woken for an answer again
+        self.answers = Answers(dossier, residency, agenda, settings)
         self._pins = 0
         self._visitors = 0  # who talk with the guest beside its instructions, or wait for that
         self._settling = False  # the server is stopping: what has not begun is left to the next one
@@ -206,16 +207,7 @@ class Keeper:
             await to_its_end(self._answer(answered))
 
     async def _answer(self, answered: Answered) -> None:
-        calls = await self._calls_of(answered.instruction)
-        if (incarnation := self.residency.housing.incarnation) is not None:
-            await incarnation.flush()  # the call itself stands before its answer
-        calls.claim(answered.call)
-        try:
-            (written,) = await self.dossier.write(events=[answered], durable=True, step="answered", patient=False)
-        except BaseException:
-            calls.unclaim(answered.call)
-            raise
-        calls.answer(answered.call, written.position)
+        await self.answers.record(await self._calls_of(answered.instruction), answered)
 
     async def _calls_of(self, number: int) -> Calls:
         turn = self._current or self._inherited
@@ -535,8 +527,9 @@ class Keeper:
             await self._follow(run, run.go_on())
         elif run.wish is not None:
             await self._stop_waiting(run)
-        elif self._may_deliver(run.calls):
-            await self._deliver(run.calls)
+        elif self.answers.due(run.calls) and not self._settling:
+            await self.answers.deliver(run.calls)
+            self._active_at = time.monotonic()
         elif not run.calls.waiting and self.residency.now is Residence.AWAKE:
             await self._go_on(run)
         elif isinstance(item, Operation):
@@ -546,11 +539,6 @@ class Keeper:
             await self._pass_over(item)
         else:
             await self._idle()
-
-    def _may_deliver(self, calls: Calls) -> bool:
-        """A sleeping machine that no longer waits is woken as well: its memory knows what it lacks."""
-        due = bool(calls.undelivered) or not (calls.waiting or self.residency.now is Residence.AWAKE)
-        return due and not self._settling and time.monotonic() >= self._deliver_at
 
     async def _pass_over(self, item: Instruction) -> None:
         """The server is stopping: it is on the tape, and the next one runs it."""
@@ -566,28 +554,6 @@ class Keeper:
         else:
             await self._end_without_run(run.instruction.number, "interrupted", "KeyboardInterrupt: interrupted while the machine slept")
             self._let_turn_go()
-
-    async def _deliver(self, calls: Calls) -> None:
-        """Answers that are on the tape, to the code that waits for them."""
-        try:
-            await self.residency.ensure_awake()
-            incarnation = self.residency.housing.incarnation
-            assert incarnation is not None
-            for call, position in calls.undelivered:
-                await incarnation.answer(await self._answered_at(position))
-                calls.delivered(call)
-        except (NoCapacity, WakeFailed, DiskFull) as e:
-            log.warning("machine %s has an answer, and could not be woken for it: %s", self.dossier.record.name, e.message)
-            self._deliver_at = time.monotonic() + self._settings.save_retry_seconds
-            asyncio.get_running_loop().call_later(self._settings.save_retry_seconds, self._agenda.changed.set)
-        except EverforgeError:
-            return  # it is lost, or broken: the loop sees that
-        self._active_at = time.monotonic()
-
-    async def _answered_at(self, position: Position) -> Answered:
-        (found,) = await self.dossier.store.events(self.id, Position(position - 1), 1)
-        assert isinstance(found, Answered)
-        return found
 
     async def _go_on(self, run: TurnRun) -> None:
         self.turn = turn(self.turn, TurnArrow.ANSWERED, self.residency.now)

@@ -189,7 +189,7 @@ async def _answer_on_the_tape_only(house: House, number: int) -> None:
     """As if the server died between the write and the delivery."""
     keeper = house.machines.forge.kept(house.machines.account, "m")
     assert keeper is not None
-    keeper._deliver_at = float("inf")
+    keeper.answers.deliver_at = float("inf")
     await house.machines.answer("m", number, 0, value="told")
 
 
