@@ -196,6 +196,11 @@ class House:
 
     # --- what must hold --------------------------------------------------------------------------------------------------------------------
 
+    async def until(self, name: str, state: str) -> None:
+        async with asyncio.timeout(5):
+            while (await self.machines.get(name)).state != state:
+                await asyncio.sleep(0.005)
+
     def folders(self) -> set[str]:
         return {p.name for p in self.folder.iterdir()}
 

@@ -1,9 +1,9 @@
 """An engine for tests: milliseconds, no root, no isolation whatever. Passes the same suite as the real ones.
 
 `FakeHost` is the computer: it and its sandboxes outlive a `FakeEngine`, as a warden's outlive a server. The guest in a fake sandbox speaks the
-real protocol but executes a test's code right here, in this process; a few words stand for what cannot happen here: `hang()`, `sleep(s)`, `die()`,
-`crash()`, `exhaust()`, and for what print cannot say: `tell(*lines, stream=, partial=)`, `show(data)`. Code that calls a function of the client's
-program goes on with the statement that called it, which is run again from its beginning.
+real protocol but executes a test's code right here, in this process; a few words stand for what cannot happen here: `hang()`, `endure()` (also when
+it is interrupted), `sleep(s)`, `die()`, `crash()`, `exhaust()`, and for what print cannot say: `tell(*lines, stream=, partial=)`, `show(data)`. Code
+that calls a function of the client's program goes on with the statement that called it, which is run again from its beginning.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class _Word(BaseException):
 
 
 class _Hang(_Word):
-    pass
+    def __init__(self, *, endures: bool = False) -> None:
+        self.endures = endures
 
 
 class _Sleep(_Word):
@@ -96,15 +97,16 @@ class _Vanish(_Word):
         self.how = how
 
 
-def _raise(word: type[_Word], *args: Any) -> Any:
+def _raise(word: type[_Word], *args: Any, **how: Any) -> Any:
     def speak(*given: Any) -> None:
-        raise word(*args, *given)
+        raise word(*args, *given, **how)
 
     return speak
 
 
 _WORDS = {
     "hang": _raise(_Hang),
+    "endure": _raise(_Hang, endures=True),
     "sleep": _raise(_Sleep),
     "die": _raise(_Die),
     "crash": _raise(_Vanish, How.EXITED),
@@ -119,6 +121,7 @@ class FakeGuest:
         self.protocol = PROTOCOL
         self.epoch = 0
         self.frozen = False
+        self.endures = False  # the running instruction, when it is interrupted
         self.running: int | None = None
         self.last: int | None = None
         self.interpreter = 1
@@ -147,7 +150,7 @@ class FakeGuest:
                 environ[name] = value
 
     def state(self) -> dict[str, Any]:
-        kept = ("protocol", "epoch", "frozen", "running", "last", "interpreter", "variables", "note", "disk", "environ")
+        kept = ("protocol", "epoch", "frozen", "endures", "running", "last", "interpreter", "variables", "note", "disk", "environ")
         kept += ("functions", "rest", "answers", "calls", "open")
         return {**{name: getattr(self, name) for name in kept}, "sent": self.outbox.last, "received": self.inbox.last}
 
@@ -313,7 +316,7 @@ class FakeSandbox:
                     guest.answers.append((message.value, message.error))
                     self._go_on()
             case Interrupt():
-                if guest.running == message.instruction:
+                if guest.running == message.instruction and not guest.endures:
                     self._end("interrupted", error_name="KeyboardInterrupt", error_message="")
             case Kill():
                 if guest.running == message.instruction:
@@ -383,7 +386,8 @@ class FakeSandbox:
         try:
             with redirect_stdout(out):
                 value = _evaluate(code, self.guest.variables, self._words(out))
-        except _Hang:
+        except _Hang as word:
+            self.guest.endures = word.endures
             self._print(out)
         except _Sleep as word:
             self._print(out)
@@ -431,7 +435,7 @@ class FakeSandbox:
             self._sleeping = None
         number, self.guest.running = self.guest.running, None
         assert number is not None
-        self.guest.open, self.guest.rest, self.guest.functions = None, [], []
+        self.guest.endures, self.guest.open, self.guest.rest, self.guest.functions = False, None, [], []
         self.guest.give_environ_back()
         note, self.guest.note = self.guest.note, None
         self._say(End(instruction=number, end=end, runtime_us=1, note=note, **fields))

@@ -113,21 +113,14 @@ class Agenda:
         """The first one leaves its place."""
         self._items.popleft()
 
-    def clear(self, refusal: EverforgeError) -> list[int]:
-        """Operations fail with `refusal`; the numbers of the instructions, which must get an end on the tape, are returned.
-
-        Those on their way to the tape stay: they come after this.
-        """
+    def clear(self, refusal: EverforgeError) -> None:
+        """Operations fail with `refusal`; instructions on the tape are still awaited. Those on their way there stay: they come after this."""
         items, self._items = self._items, deque()
-        numbers: list[int] = []
         for item in items:
             if isinstance(item, Operation):
                 item.fail(refusal)
-            elif item.recorded is None:
-                numbers.append(item.number)
-            else:
+            elif item.recorded is not None:
                 self._items.append(item)
-        return numbers
 
     def awaits(self, number: int) -> bool:
         """Accepted and not ended?"""

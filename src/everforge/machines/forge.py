@@ -75,12 +75,15 @@ class Forge:
         self.image_scrub.begin()
         self.expiry.begin()
 
-    async def stop(self, *, hibernate: bool = True) -> Sequence[MachineName]:
-        """Orderly: hibernate everything; or leave the machines to the warden for the next server. Returns those that are awake still."""
+    async def stop(self, *, hibernate: bool = True, at_any_price: bool = False) -> Sequence[MachineName]:
+        """Orderly: hibernate everything that does not run, and at any price what does; or leave all to the warden for the next server.
+
+        Returns those that are awake still.
+        """
         self._stopping = True
         await self.expiry.close()
         if hibernate:
-            await asyncio.gather(*(k.settle() for k in self.keepers.all()))
+            await asyncio.gather(*(k.settle(at_any_price=at_any_price) for k in self.keepers.all()))
         left = [k.dossier.record.name for k in self.keepers.all() if k.residency.housing.incarnation is not None]
         try:
             await self.let_go()

@@ -99,7 +99,7 @@ class Keeper:
         return bool(self._visitors) or not self._agenda.empty
 
     @property
-    def _waits(self) -> bool:
+    def waits(self) -> bool:
         """For an answer of the client's program."""
         return self.turn is Turn.WAITING
 
@@ -155,25 +155,28 @@ class Keeper:
         self._current = self.residency.housing.waiting = TurnRun(None, instruction, self._settings, calls)
         self.turn = Turn.WAITING
 
-    async def accept(self, work: Work, key: str | None) -> int:
+    async def accept(self, work: Work, key: str | None, *, interrupt: bool = False) -> tuple[int, bool]:
         """Onto the tape, and only then a number. Legal while the machine is still being created, saved or woken.
 
+        With `interrupt` it ends what was given before it; True when there was something. One that is refused, or known by its key, ends nothing.
         A caller that goes away does not stop it half way: what is on the tape must be on the agenda too.
         """
         with self.pinned():
-            return await to_its_end(self._accept_once(work, key))
+            return await to_its_end(self._accept_once(work, key, interrupt=interrupt))
 
-    async def _accept_once(self, work: Work, key: str | None) -> int:
+    async def _accept_once(self, work: Work, key: str | None, *, interrupt: bool) -> tuple[int, bool]:
         """The store takes a key once; so it is looked for only where the instruction was not taken, for whatever reason."""
         try:
-            return await self._accept(work, key)
+            number = await self._accept(work, key)
         except EverforgeError:
             before = None if key is None else await self.dossier.store.accepted_with_key(self.id, key)
             if not isinstance(before, Accepted):
                 raise
-        if (before.code, before.env, before.functions) != (work.code, dict(work.env), list(work.functions)):
+        else:
+            return number, interrupt and self._interrupt_before(number)
+        if Work(before.code, before.timeout_seconds, before.env, before.functions) != work:
             raise KeyReused(f"the idempotency key {key!r} was used for another instruction ({before.instruction})")
-        return before.instruction
+        return before.instruction, False
 
     async def _accept(self, work: Work, key: str | None) -> int:
         await self.residency.check_accepting()
@@ -252,14 +255,34 @@ class Keeper:
 
     def interrupt(self, *, pending: bool) -> bool:
         """End the running instruction, and those waiting if asked. True when there was something."""
-        waiting = {n for n in self._agenda.unended if n != self.running} if pending else set[int]()
-        self._agenda.interrupted |= waiting
-        if self._current is not None and self.turn is Turn.WAITING:
-            self._current.wish = "interrupted"  # the machine may be asleep, or just being saved
+        if pending:
+            return self._interrupt_before(self._next_instruction)
+        if self._current is not None:
+            self._interrupt_current(self._current)
+        return self._current is not None
+
+    def interrupt_one(self, number: int) -> bool:
+        """True when it had not ended."""
+        if self._current is not None and self._current.instruction.number == number:
+            self._interrupt_current(self._current)
+        elif self._agenda.awaits(number):
+            self._agenda.interrupted.add(number)
+        else:
+            return False
+        return True
+
+    def _interrupt_before(self, number: int) -> bool:
+        earlier = [n for n in self._agenda.unended if n < number]
+        for each in earlier:
+            self.interrupt_one(each)
+        return bool(earlier)
+
+    def _interrupt_current(self, run: TurnRun) -> None:
+        if self.waits:
+            run.ask_to_stop()  # the machine may be asleep, or just being saved
             self._agenda.changed.set()
-        elif self._current is not None:
-            self._current.stop("interrupted")
-        return self._current is not None or bool(waiting)
+        else:
+            run.interrupt()
 
     @asynccontextmanager
     async def at_hand(self) -> AsyncGenerator[Incarnation]:
@@ -323,23 +346,27 @@ class Keeper:
         if self.residency.housing.incarnation is not None:
             await self.residency.housing.incarnation.close()
 
-    async def settle(self) -> None:
+    async def settle(self, *, at_any_price: bool = False) -> None:
         """For an orderly stop: give what runs a little time, then hibernate. What waits is on the tape and runs after the next start.
 
-        One that cannot be saved stays awake.
+        A machine whose instruction still runs then, or that cannot be saved, stays awake; at any price, such as when its host goes down, the
+        instruction is ended.
         """
         with self.pinned():
-            await self._settle()
+            await self._settle(at_any_price=at_any_price)
 
-    async def _settle(self) -> None:
+    async def _settle(self, *, at_any_price: bool) -> None:
         self._settling = True
         self.dossier.stir()
         self._agenda.clear(Refused("the server is stopping; nothing was done"))
         running = self._current or self._inherited
-        if running is not None and not self._waits and (end := self._agenda.end(running.instruction.number)):
+        if running is not None and not self.waits and (end := self._agenda.end(running.instruction.number)):
             await asyncio.wait([end], timeout=self._settings.stop_grace_seconds)
-            if not self._waits:  # one that waits sleeps with its machine
-                self.interrupt(pending=False)
+            if self._current is not None and not self.waits:  # one that waits sleeps with its machine
+                if not at_any_price:
+                    log.warning("machine %s stays awake: its instruction %d runs on", self.dossier.record.name, self._current.instruction.number)
+                    return
+                self._current.insist("interrupted")
                 await asyncio.wait([end], timeout=self._settings.interrupt_grace_seconds + self._settings.kill_grace_seconds)
         sleep = asyncio.ensure_future(self.operate("stop", self.hibernate))
         full = asyncio.ensure_future(self.dossier.waits_for_room.wait())  # for who knows how long
@@ -525,7 +552,7 @@ class Keeper:
             self._let_turn_go()  # rolled back, reset or broken
         elif run.is_over:
             await self._follow(run, run.go_on())
-        elif run.wish is not None:
+        elif run.is_asked_to_stop:
             await self._stop_waiting(run)
         elif self.answers.due(run.calls) and not self._settling:
             await self.answers.deliver(run.calls)
@@ -550,7 +577,7 @@ class Keeper:
     async def _stop_waiting(self, run: TurnRun) -> None:
         """An instruction in a sleeping machine is not woken to be told: it is let go of when the machine wakes."""
         if self.residency.now is Residence.AWAKE:
-            await run.end_wait("interrupted")
+            await run.stop_waiting()
         else:
             await self._end_without_run(run.instruction.number, "interrupted", "KeyboardInterrupt: interrupted while the machine slept")
             self._let_turn_go()

@@ -212,8 +212,9 @@ class Residency:
         await self.end_waiting("cancelled", f"cancelled: {why}", Refused(f"cancelled: {why}"))
 
     async def end_waiting(self, end: str, error: str, refusal: EverforgeError) -> None:
-        """Everything in the queue gets its end; what is running is not touched."""
-        ends = [Ended(instruction=n, end=end, error=error) for n in self._agenda.clear(refusal)]  # pyright: ignore[reportArgumentType]
+        """Everything in the queue gets its end, also what a server that is stopping would have left to the next one. Nothing is running."""
+        self._agenda.clear(refusal)
+        ends = [Ended(instruction=n, end=end, error=error) for n in self._agenda.unended]  # pyright: ignore[reportArgumentType]
         if ends:
             self._tell(await self.dossier.write(events=ends, step="end"))
 

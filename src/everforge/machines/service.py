@@ -65,6 +65,12 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
+class Running:
+    instruction: int
+    waits: bool  # for an answer of the client's program
+
+
+@dataclass(frozen=True, slots=True)
 class RolledBack:
     point: PointRecord
     undo: SnapshotId | None  # the point that brings back what was before; None where there was nothing
@@ -161,8 +167,7 @@ class Machines:
         key = requests.key(key)
         work = self._work(code, timeout_seconds, env, functions)
         keeper = await self.forge.keeper(self.account, name)
-        interrupted = interrupt and keeper.interrupt(pending=True)
-        return await keeper.accept(work, key), interrupted
+        return await keeper.accept(work, key, interrupt=interrupt)
 
     def _work(self, code: str, seconds: float | None, env: Mapping[str, str] | None = None, functions: Sequence[str] | None = None) -> Work:
         settings = self.forge.settings
@@ -196,7 +201,8 @@ class Machines:
         work = self._work(code, timeout_seconds)
         keeper = await self.forge.keeper(self.account, name)
         with keeper.pinned():
-            return await keeper.end_of(await keeper.accept(work, None))
+            number, _ = await keeper.accept(work, None)
+            return await keeper.end_of(number)
 
     async def instruction(self, name: str, instruction: int) -> Accepted:
         """How it was given."""
@@ -212,21 +218,37 @@ class Machines:
         found = await self.forge.store.instructions((await self.forge.record(self.account, name)).id, after, limit)
         return cast("Sequence[tuple[Accepted, Ended | None]]", found)
 
-    def running(self, name: str) -> int | None:
+    def running(self, name: str) -> Running | None:
         """The instruction whose turn it is now; None when there is none."""
         keeper = self.forge.kept(self.account, name)
-        return keeper.running if keeper else None
+        return None if keeper is None or keeper.running is None else Running(keeper.running, keeper.waits)
 
     async def displayed(self, name: str, instruction: int) -> Sequence[Displayed]:
         """The rich output of an instruction, in order."""
         found = await self.forge.store.displayed((await self.forge.record(self.account, name)).id, instruction)
         return [event for event in found if isinstance(event, Displayed)]
 
-    async def interrupt(self, name: str, *, pending: bool = False) -> bool:
+    async def interrupt(self, name: str, *, pending: bool = False, instruction: int | None = None) -> bool:
+        """What runs, what waits behind it too, or one of them; True when there was something.
+
+        Code may catch the first interrupt and go on. Who interrupts it again insists: if that does not end it, it is killed with its variables.
+        """
+        if instruction is not None:
+            return await self._interrupt_one(name, instruction, pending=pending)
         if keeper := self.forge.kept(self.account, name):
             return keeper.interrupt(pending=pending)
         await self.forge.record(self.account, name)
         return False  # nobody keeps it awake, so nothing runs
+
+    async def _interrupt_one(self, name: str, number: int, *, pending: bool) -> bool:
+        requests.whole("instruction", number, 0, INSTRUCTION_MAX, "")
+        if pending:
+            raise InvalidInput("name one instruction, or say pending for all that wait")
+        keeper = self.forge.kept(self.account, name)
+        if keeper is not None and keeper.interrupt_one(number):
+            return True
+        await self.instruction(name, number)  # raises InstructionNotFound
+        return False
 
     async def read(self, name: str, after: int = START, *, follow: bool = False) -> AsyncIterator[Event]:
         """The tape after a position; with `follow` for as long as the machine lives."""

@@ -1,8 +1,13 @@
-"""One instruction, from `run` to its end. The deadline is ours: interrupt, then kill the interpreter, then give the sandbox up."""
+"""One instruction, from `run` to its end.
+
+Code may catch the interrupt of a person and go on, as at any Python prompt. The deadline is ours, and so is the second interrupt: then comes another,
+then the interpreter is killed, then the sandbox given up.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Literal
 
 from everforge.engine.base import Ending, How
@@ -25,19 +30,21 @@ class TurnRun:
         self._incarnation = incarnation
         self.instruction = instruction
         self.calls = calls
-        self.wish: Why | None = None  # to stop it, from who cannot do so now
+        self._asks = 0  # to stop it, of those who could not do so then
         self._settings = settings
         self._left_seconds = instruction.work.timeout_seconds
         self._why: Why | None = None
-        self._ending: asyncio.Task[None] | None = None
+        self._interrupting: asyncio.Task[None] | None = None
+        self._insisting: asyncio.Task[None] | None = None
+        self._killed = False
         self._end: asyncio.Future[End] | None = None
 
     async def run(self) -> End | None:
         """Start it and wait for its end; None when it waits itself, for an answer. Raises SandboxLost."""
         assert self._incarnation is not None
         self._expect(await self._incarnation.start_turn(self.instruction.number, self.instruction.work, self.calls))
-        if self.wish is not None:
-            self.stop(self.wish)
+        for _ in range(self._take_asks()):
+            self.interrupt()
         return await self.go_on()
 
     async def resume(self, end: asyncio.Future[End], ran_seconds: float) -> End | None:
@@ -71,34 +78,74 @@ class TurnRun:
         assert self._end is not None
         loop = asyncio.get_running_loop()
         began = loop.time()
-        deadline = loop.call_later(self._left_seconds, self.stop, "timed_out")
+        deadline = loop.call_later(self._left_seconds, self.insist, "timed_out")
         try:
             return await self._end if self.calls is None else await self._end_or_call(self.calls, self._end)
         finally:
             deadline.cancel()
             self._left_seconds = max(0.0, self._left_seconds - (loop.time() - began))
-            if self._ending is not None:
-                self._ending.cancel()
+            for task in (self._interrupting, self._insisting):
+                if task is not None:
+                    task.cancel()
 
     async def _end_or_call(self, calls: Calls, end: asyncio.Future[End]) -> End | None:
         while not end.done():
-            if calls.waiting and self._ending is None:  # one that is being stopped gets no more answers
+            if calls.waiting and self._insisting is None:  # one that must stop gets no more answers
+                if self._interrupting is not None:
+                    await asyncio.wait([self._interrupting])  # it hears of it where it waits
                 return None
             await asyncio.wait([end, calls.next_change()], return_when=asyncio.FIRST_COMPLETED)
         return end.result()
 
-    def stop(self, why: Why) -> None:
-        """Interrupt it; what it answers is seen by whoever waits in `run`."""
-        if self._end is None:
-            self.wish = why  # it is just being sent
-        elif self._ending is None and not self._end.done():
-            self._why = why
-            self._ending = asyncio.get_running_loop().create_task(self._insist())
+    # --- its end before its time -------------------------------------------------------------------------------------------------------
 
-    async def end_wait(self, why: Why) -> None:
-        """Stop it while it waits for an answer."""
-        self._why = why
-        await self._insist()
+    def interrupt(self) -> None:
+        """What it answers is seen by whoever waits in `run`. The second time insists."""
+        if self._end is None:
+            self._asks += 1  # it is just being sent
+        elif self._why is not None:
+            self.insist("interrupted")
+        elif not self._end.done():
+            self._why = "interrupted"
+            self._interrupting = asyncio.get_running_loop().create_task(self._interrupt())
+
+    def insist(self, why: Why) -> None:
+        """Interrupt it, and if it does not end then, kill it."""
+        if self._end is None:
+            self._asks = 2
+        elif self._insisting is None and not self._end.done():
+            self._why = why
+            self._insisting = asyncio.get_running_loop().create_task(self._insist())
+
+    def ask_to_stop(self) -> None:
+        """While it waits for an answer: whoever follows it does so with `stop_waiting`, or knows that its machine sleeps."""
+        self._asks += 1
+
+    @property
+    def is_asked_to_stop(self) -> bool:
+        return self._asks > 0
+
+    def _take_asks(self) -> int:
+        asks, self._asks = self._asks, 0
+        return asks
+
+    async def stop_waiting(self) -> None:
+        """Interrupt it where it waits for an answer. It ends, or no longer waits, or waits again: then the second time insists."""
+        assert self._end is not None
+        assert self.calls is not None
+        if self._take_asks() > 1 or self._why is not None:
+            self._why = "interrupted"
+            await self._insist()
+            return
+        self._why = "interrupted"
+        change = self.calls.next_change()
+        await self._interrupt()
+        await asyncio.wait([self._end, change], timeout=self._settings.interrupt_grace_seconds, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _interrupt(self) -> None:
+        assert self._incarnation is not None
+        with contextlib.suppress(EverforgeError):  # the sandbox is gone: `run` hears of it by itself
+            await self._incarnation.interrupt(self.instruction.number)
 
     async def _insist(self) -> None:
         assert self._end is not None
@@ -107,6 +154,7 @@ class TurnRun:
             await self._incarnation.interrupt(self.instruction.number)
             if await _settled(self._end, self._settings.interrupt_grace_seconds):
                 return
+            self._killed = True
             await self._incarnation.kill(self.instruction.number)
             if await _settled(self._end, self._settings.kill_grace_seconds):
                 return
@@ -124,7 +172,7 @@ class TurnRun:
             error = f"Timed out after {self.instruction.work.timeout_seconds:g} s" + (f": {error}" if end.end == "died" and error else "")
             if end.end in ("value", "error"):
                 notes.append("the code ended by itself after it had been interrupted")
-        elif self._why == "interrupted" and end.end == "died":
+        elif self._killed and end.end == "died":
             kind = "interrupted"
         if kind == "interrupted":
             error = error or "KeyboardInterrupt"

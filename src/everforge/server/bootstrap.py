@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 MAKING_LINGER_SECONDS = 1.0  # of the warden that a template is made with: no server is expected
 CARETAKER_SECONDS = 60.0  # for a caretaker to put machines to sleep, or to find that it cannot
 CARETAKER_PAUSE_SECONDS = 0.1
+SYSTEMD_RUNS = Path("/run/systemd/system")  # by its own manual
+SYSTEMD_ANSWER_SECONDS = 2.0
 
 
 def host_memory_mb() -> int:
@@ -41,6 +43,25 @@ def host_memory_mb() -> int:
         if line.startswith("MemTotal:"):
             return int(line.split()[1]) // 1024
     raise RuntimeError("/proc/meminfo has no MemTotal")
+
+
+async def host_is_stopping() -> bool:
+    """Is the whole computer going down? As systemd says; elsewhere nobody can tell."""
+    if not await asyncio.to_thread(SYSTEMD_RUNS.is_dir):
+        return False
+    try:
+        process = await asyncio.create_subprocess_exec(
+            "systemctl", "is-system-running", stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+        )
+    except OSError:
+        return False
+    try:
+        told, _ = await asyncio.wait_for(process.communicate(), SYSTEMD_ANSWER_SECONDS)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return False
+    return told.strip() == b"stopping"
 
 
 def allow_many_descriptors() -> None:
@@ -156,12 +177,14 @@ async def _make_ready(machines: Machines, engine: Gvisor, folder: DataFolder, en
 async def close_machines(machines: Machines, folder: DataFolder) -> None:
     """An orderly stop: hibernate everything, or leave it to the next server for a while, with a caretaker who hibernates it if none comes.
 
-    What cannot be hibernated, as on a full disk, is left to a caretaker too, who goes on trying.
+    What cannot be hibernated, as on a full disk or while an instruction runs, is left to a caretaker too, who goes on trying. Unless the computer
+    itself is going down: then nothing is left awake.
     """
-    hand_over = machines.forge.settings.handover_seconds > 0
+    last = await host_is_stopping()
+    hand_over = machines.forge.settings.handover_seconds > 0 and not last
     awake = bool(len(machines.forge.keepers))
     try:
-        left = await machines.forge.stop(hibernate=not hand_over)
+        left = await machines.forge.stop(hibernate=not hand_over, at_any_price=last)
         if left or (hand_over and awake):
             await caretaker.leave(folder, machines.forge.settings)
     finally:

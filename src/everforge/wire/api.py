@@ -15,7 +15,7 @@ State = Literal["creating", "ready", "busy", "hibernating", "asleep", "waking", 
 Scope = Literal["read", "exec", "manage"]
 FileKind = Literal["file", "folder", "link", "other"]
 ArchiveFormat = Literal["tar", "tar.gz", "zip"]
-InstructionState = Literal["queued", "running", "ended"]
+InstructionState = Literal["queued", "running", "waiting", "ended"]  # waiting: for an answer of the client's program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +142,7 @@ class Forked:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interrupt(Request):
     pending: bool | None = None  # those that wait, too
+    instruction: int | None = None  # this one alone, running or waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

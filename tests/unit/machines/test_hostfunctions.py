@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from everforge.machines.requests import NewMachine
-from everforge.machines.service import Machines
+from everforge.machines.service import Machines, Running
 from everforge.wire.errors import EverforgeError, InstructionNotFound, InvalidInput, WrongState
 from everforge.wire.events import Answered, Called, Ended, Event, Moved
 from everforge.wire.messages import CALL_BYTES_MAX, CALLS_MAX, CALLS_OPEN_MAX, Call, CallDropped, Frozen, GuestMessage
@@ -146,7 +146,7 @@ async def test_a_waiting_machine_sleeps_and_the_answer_wakes_it(house: House) ->
     await moved(machines, "sleep_recorded")
     assert await state(machines) == "asleep"
     assert (await machines.get("m")).pending == 2
-    assert machines.running("m") == number
+    assert machines.running("m") == Running(number, waits=True)
     await machines.answer("m", number, 0, value="morning")
     assert (await result(machines, number)).value == "(5, 'morning')"
     assert (await machines.run("m", "kept")).value == "5"

@@ -84,6 +84,65 @@ async def test_an_interrupt_ends_the_running_instruction_and_if_asked_the_waitin
     assert not await house.machines.interrupt(name)
 
 
+async def test_an_instruction_that_is_refused_or_known_interrupts_nothing() -> None:
+    house = House(quick(queue_max=2))
+    await house.start()
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    running, _ = await house.machines.exec(name, "hang()", key="k", timeout_seconds=600)
+    await house.until(name, "busy")
+    waiting = [(await house.machines.exec(name, "x"))[0] for _ in range(2)]
+    with pytest.raises(QueueFull):
+        await house.machines.exec(name, "x", interrupt=True)
+    assert await house.machines.exec(name, "hang()", key="k", timeout_seconds=600, interrupt=True) == (running, False)
+    with pytest.raises(KeyReused):
+        await house.machines.exec(name, "hang()", key="k", timeout_seconds=601, interrupt=True)
+    assert (await house.machines.get(name)).pending == 3
+    assert await house.machines.interrupt(name)
+    assert [(await house.machines.result(name, n)).end for n in (running, *waiting)] == ["interrupted", "value", "value"]
+    await house.close()
+
+
+async def test_one_instruction_is_interrupted_by_its_number(house: House) -> None:
+    name = await new(house)
+    ended, _ = await house.machines.exec(name, "x = 1")
+    await house.machines.result(name, ended)
+    running, _ = await house.machines.exec(name, "hang()", timeout_seconds=600)
+    first, _ = await house.machines.exec(name, "'first'")
+    second, _ = await house.machines.exec(name, "'second'")
+    assert not await house.machines.interrupt(name, instruction=ended)
+    with pytest.raises(InstructionNotFound):
+        await house.machines.interrupt(name, instruction=second + 1)
+    with pytest.raises(InvalidInput):
+        await house.machines.interrupt(name, instruction=first, pending=True)
+    assert await house.machines.interrupt(name, instruction=first)
+    assert (await house.machines.get(name)).pending == 3  # it ends when its turn comes
+    assert await house.machines.interrupt(name, instruction=running)
+    assert (await house.machines.result(name, running)).end == "interrupted"
+    assert (await house.machines.result(name, first)).end == "interrupted"
+    assert (await house.machines.result(name, second)).value == "'second'"
+
+
+async def test_the_first_interrupt_may_be_endured_and_the_second_kills(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    running, _ = await house.machines.exec(name, "endure()", timeout_seconds=600)
+    await house.until(name, "busy")
+    assert await house.machines.interrupt(name)
+    await asyncio.sleep(2 * house.machines.forge.settings.interrupt_grace_seconds)
+    assert (await house.machines.get(name)).state == "busy"
+    assert await house.machines.interrupt(name)
+    assert (await house.machines.result(name, running)).end == "interrupted"
+    assert "NameError" in ((await house.machines.run(name, "x")).error or "")
+
+
+async def test_a_deadline_kills_what_endures_an_interrupt(house: House) -> None:
+    name = await new(house)
+    running, _ = await house.machines.exec(name, "endure()", timeout_seconds=0.3)
+    await house.machines.interrupt(name)
+    assert (await house.machines.result(name, running)).end == "timed_out"
+
+
 async def test_a_dead_interpreter_is_said_so_and_what_waited_is_cancelled(house: House) -> None:
     name = await new(house)
     await house.machines.run(name, "x = 1")

@@ -24,16 +24,10 @@ async def arrows(house: House, name: str) -> list[str]:
     return [e.event async for e in house.machines.read(name) if isinstance(e, Moved)]
 
 
-async def until(house: House, name: str, state: str) -> None:
-    async with asyncio.timeout(5):
-        while (await house.machines.get(name)).state != state:
-            await asyncio.sleep(0.005)
-
-
 async def test_an_idle_machine_goes_to_sleep_and_keeps_no_sandbox(house: House) -> None:
     name = await new(house, idle_seconds=0.02)
     await house.machines.run(name, "x = 1")
-    await until(house, name, "asleep")
+    await house.until(name, "asleep")
     async with asyncio.timeout(5):
         while house.host.sandboxes or len(house.machines.forge.keepers):  # it is destroyed after it is recorded
             await asyncio.sleep(0.005)
@@ -85,7 +79,7 @@ async def test_a_full_disk_keeps_it_awake_says_so_and_lets_it_sleep_when_there_i
     await asyncio.sleep(0.1)
     assert (await house.machines.get(name)).state in ("ready", "hibernating")  # it tries again and again
     house.host.disk_full = False
-    await until(house, name, "asleep")
+    await house.until(name, "asleep")
     assert (await house.machines.get(name)).record.error is None
     assert (await house.machines.run(name, "x")).value == "1"
 
@@ -240,22 +234,37 @@ async def test_memory_is_made_by_putting_the_longest_idle_machine_to_sleep() -> 
     assert states == ["asleep", "ready", "ready"]
     for name in names[:2]:
         await house.machines.exec(name, "hang()", timeout_seconds=600)
-        await until(house, name, "busy")
+        await house.until(name, "busy")
     refused = await house.machines.run(names[2], "x")
     assert (refused.end, refused.retry) == ("error", "later")
     await house.close()
 
 
-async def test_an_orderly_stop_hibernates_and_the_next_start_runs_what_was_accepted(house: House) -> None:
+@pytest.mark.parametrize("code", ["hang()", "endure()"])
+async def test_the_last_stop_hibernates_everything_and_the_next_start_runs_what_was_accepted(house: House, code: str) -> None:
     name = await new(house)
     await house.machines.run(name, "x = 1")
-    running, _ = await house.machines.exec(name, "hang()")
-    waiting, _ = await house.machines.exec(name, "x")
-    await house.machines.forge.stop()
+    running, _ = await house.machines.exec(name, code)
+    waiting, _ = await house.machines.exec(name, "'ran'")
+    await house.machines.forge.stop(at_any_price=True)
     assert not house.host.sandboxes
     await house.start()
     assert (await house.machines.result(name, running)).end == "interrupted"
+    assert (await house.machines.result(name, waiting)).value == ("'ran'" if code == "hang()" else None)  # it may have counted on the variables
+
+
+async def test_an_orderly_stop_leaves_a_machine_awake_whose_instruction_runs_on(house: House) -> None:
+    name, idle = await new(house), await new(house)
+    await house.machines.run(idle, "x = 1")
+    running, _ = await house.machines.exec(name, "x = 1; print('a'); sleep(0.6)", timeout_seconds=60)
+    waiting, _ = await house.machines.exec(name, "x")
+    await house.until(name, "busy")
+    assert list(await house.machines.forge.stop()) == [name]
+    assert len(house.host.sandboxes) == 1
+    await house.start()
+    assert (await house.machines.result(name, running)).end == "value"
     assert (await house.machines.result(name, waiting)).value == "1"
+    assert [line async for event in house.machines.read(name) if isinstance(event, Output) for line in event.lines] == ["a"]
 
 
 @pytest.mark.parametrize("turns", range(0, 12, 3))
@@ -270,7 +279,7 @@ async def test_an_orderly_stop_does_not_wait_for_what_was_only_just_accepted(hou
         for _ in range(turns):
             await asyncio.sleep(0)
         async with asyncio.timeout(60):  # far less than it would run
-            await house.machines.forge.stop()
+            await house.machines.forge.stop(at_any_price=True)
         await asyncio.wait([asking])
         assert not house.host.sandboxes
         await house.start()
@@ -341,7 +350,7 @@ async def test_a_sandbox_that_is_lost_in_a_save_is_told_as_what_it_was(house: Ho
     monkeypatch.setattr(FakeSandbox, "save", die)
     with pytest.raises(EverforgeError):
         await house.machines.hibernate(name)
-    await until(house, name, "broken")
+    await house.until(name, "broken")
     assert "over its limit" in str((await house.machines.get(name)).record.error)
 
 

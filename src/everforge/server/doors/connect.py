@@ -21,7 +21,7 @@ from ..routes import SocketRoute
 from ..service import Service
 from ..sockets import MACHINE_DELETED, Socket, both, read_as
 from ..views import entry
-from .instructions import completed, options
+from .instructions import completed, options, which
 from .repl import named_or_new
 
 REQUESTS_MAX = 32  # answered at once; more wait in the client's socket
@@ -115,7 +115,8 @@ async def _exec(machines: Machines, name: str, message: dict[str, Any]) -> dict[
 
 
 async def _interrupt(machines: Machines, name: str, message: dict[str, Any]) -> dict[str, Any]:
-    return {"interrupted": await machines.interrupt(name, pending=message.get("pending") is True)}
+    wanted: api.Interrupt = read_as(api.Interrupt, {field: message[field] for field in ("pending", "instruction") if field in message})
+    return {"interrupted": await machines.interrupt(name, **which(wanted))}
 
 
 async def _complete(machines: Machines, name: str, message: dict[str, Any]) -> dict[str, Any]:
@@ -127,7 +128,7 @@ async def _answer(machines: Machines, name: str, message: dict[str, Any]) -> dic
     """`instruction` may be left out: only the one whose turn it is can wait for an answer."""
     wanted: api.Answer = read_as(api.Answer, {field: message[field] for field in ("value", "error") if field in message})
     running = machines.running(name)
-    instruction, call = message.get("instruction", running), message.get("call")
+    instruction, call = message.get("instruction", running and running.instruction), message.get("call")
     if instruction is None:
         raise WrongState(f"no instruction of {name} waits for an answer")
     if type(instruction) is not int or type(call) is not int:

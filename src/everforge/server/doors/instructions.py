@@ -10,7 +10,7 @@ from typing import Any
 from starlette.background import BackgroundTask
 from starlette.responses import Response, StreamingResponse
 
-from everforge.machines.service import Completion, Machines
+from everforge.machines.service import Completion, Machines, Running
 from everforge.wire import api
 from everforge.wire.errors import (
     GuestTooOld,
@@ -195,22 +195,34 @@ async def show_instruction(call: Call) -> api.Instruction:
     return _instruction(*found[0], call.machines.running(call.name))
 
 
-def _instruction(accepted: Accepted, ended: Ended | None, running: int | None) -> api.Instruction:
+def _state(number: int, ended: Ended | None, running: Running | None) -> api.InstructionState:
+    if ended is not None:
+        return "ended"
+    if running is None or running.instruction != number:
+        return "queued"
+    return "waiting" if running.waits else "running"
+
+
+def _instruction(accepted: Accepted, ended: Ended | None, running: Running | None) -> api.Instruction:
     return api.Instruction(
         instruction_seq=accepted.instruction,
         code=accepted.code,
         timeout_seconds=accepted.timeout_seconds,
-        state="ended" if ended else "running" if accepted.instruction == running else "queued",
+        state=_state(accepted.instruction, ended, running),
         accepted_at=to_wire(accepted.time),
         position=accepted.position,
         result=None if ended is None else api.Result(**result(ended)),
     )
 
 
-@routes.add("POST", "/v1/machine/{name}/interrupt", scope="exec", errors=(MachineNotFound,), example={"pending": True})
+@routes.add("POST", "/v1/machine/{name}/interrupt", scope="exec", errors=(MachineNotFound, InstructionNotFound), example={"pending": True})
 async def interrupt(call: Call, body: api.Interrupt | None = None) -> api.Interrupted:
-    """Interrupt what runs, and what waits too if asked."""
-    return api.Interrupted(interrupted=await call.machines.interrupt(call.name, pending=bool(body and body.pending)))
+    """Interrupt what runs, what waits too if asked, or one instruction. Code that goes on all the same is killed by a second interrupt."""
+    return api.Interrupted(interrupted=await call.machines.interrupt(call.name, **which(body or api.Interrupt())))
+
+
+def which(wanted: api.Interrupt) -> dict[str, Any]:
+    return {"pending": bool(wanted.pending), "instruction": wanted.instruction}
 
 
 @routes.add(
