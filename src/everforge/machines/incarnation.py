@@ -11,6 +11,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -57,6 +58,7 @@ ENDED_SECONDS = 5.0  # for the engine to say how a sandbox ended
 # (wire.bodies), so a large one counts as LARGE_BYTES. An honest guest stops by itself at 4 MiB and one large message.
 BEHIND_END_BYTES_MAX = 8 * 1024 * 1024
 LARGE_BYTES = 2 * 1024 * 1024
+ENTRY_LINES_MAX = 4096  # of output: a million empty lines are small on their way, and large in memory
 NOBODY_WAITS = "whoever called was interrupted, and waits no longer"
 WHY_CHARACTERS_MAX = 500  # of a guest's sentence that goes into a machine's record
 
@@ -173,7 +175,8 @@ class Incarnation:
     def _take(self, heard: Heard) -> None:
         match heard.message:
             case Outputs() as message:
-                self._add(self._output(heard.number, message), heard.size_bytes)
+                for output in self._outputs(heard.number, message):
+                    self._add(output, heard.size_bytes)
             case Display() as message:
                 self._add(self._displayed(heard, message), heard.size_bytes)
             case End() as message:
@@ -213,23 +216,25 @@ class Incarnation:
             self._behind_end.append(event)
             self._behind_end_bytes += min(size_bytes, LARGE_BYTES)
 
-    def _output(self, number: int, message: Outputs) -> Output:
+    def _outputs(self, number: int, message: Outputs) -> Iterator[Output]:
+        """One entry or more, none of them too large for who reads it."""
         instruction = self._known_instruction(message.instruction)
         if not message.lines:
             raise ProtocolError("the guest sent an output without lines")
         self._count_output(sum(map(len, message.lines)) + len(message.lines))
         seq = self._next_seq.get(instruction, 0)
         self._next_seq[instruction] = seq + len(message.lines)
-        return Output(
-            instruction=instruction,
-            stream=message.stream,
-            first_seq=seq,
-            lines=message.lines,
-            partial=message.partial,
-            origin=message.origin,
-            epoch=self._epoch,
-            frame=number,
-        )
+        for first in range(0, len(message.lines), ENTRY_LINES_MAX):
+            yield Output(
+                instruction=instruction,
+                stream=message.stream,
+                first_seq=seq + first,
+                lines=message.lines if len(message.lines) <= ENTRY_LINES_MAX else message.lines[first : first + ENTRY_LINES_MAX],
+                partial=message.partial and first + ENTRY_LINES_MAX >= len(message.lines),
+                origin=message.origin,
+                epoch=self._epoch,
+                frame=number,
+            )
 
     def _displayed(self, heard: Heard, message: Display) -> Displayed:
         instruction = self._known_instruction(message.instruction)

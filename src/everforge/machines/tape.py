@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from everforge.store.base import Store
+from everforge.store.tape import read_bytes
 from everforge.wire.events import Answered, Called, Displayed, Ended, Event, Output, Position, encode_body
 from everforge.wire.ids import MachineId
 
@@ -119,7 +120,7 @@ def _cut(event: Event, position: Position) -> Event:
 def _rough_bytes(event: Event) -> int:
     match event:
         case Output():
-            return 64 + sum(map(len, event.lines))
+            return read_bytes(event, 64 + sum(map(len, event.lines)))
         case Displayed():
             return 512 + _data_bytes(event.data)
         case Ended():

@@ -38,7 +38,7 @@ class ServerSettings:
     list_machines_max: int = 1000
     list_max: int = 500
     tape_entries_max: int = 1000
-    tape_bytes_max: int = 8 * MB  # of one JSON answer
+    tape_bytes_max: int = 1 * MB  # of one JSON answer, but for its last entry
 
 
 def check(settings: ServerSettings) -> None:

@@ -202,7 +202,7 @@ class Store(Protocol):
         ...
 
     async def displayed(self, machine: MachineId, instruction: int) -> Sequence[Event]:
-        """Its `Displayed` entries, oldest first; those inherited from a fork's source included. Not more than READ_BYTES_MAX of them."""
+        """Its `Displayed` entries, oldest first; those inherited from a fork's source included. Not more than DISPLAYED_BYTES_MAX of them."""
         ...
 
     async def calls(self, machine: MachineId, instruction: int) -> Mapping[int, Position | None]:

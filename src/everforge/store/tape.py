@@ -24,7 +24,9 @@ INSTRUCTION_JUMP = 10_000  # people read these numbers: as small as is safe
 assert 2 * CHANGE_POSITIONS_MAX <= UNSYNCED_POSITIONS_MAX < POSITION_JUMP
 assert 2 * CHANGE_INSTRUCTIONS_MAX <= UNSYNCED_INSTRUCTIONS_MAX < INSTRUCTION_JUMP
 
-READ_BYTES_MAX = 4 * 1024 * 1024  # one read of a tape stops behind the entry that goes over it, however many were asked for
+READ_BYTES_MAX = 512 * 1024  # one read of a tape stops behind the entry that goes over it, however many were asked for
+DISPLAYED_BYTES_MAX = 4 * 1024 * 1024  # likewise, of what one instruction displayed
+LINE_BYTES = 56  # what a line of output takes in memory beside its text
 
 FIELDS = tuple(f.name for f in fields(MachineRecord))
 SETTABLE = frozenset(FIELDS) - {"id", "account", "created_at", "source", "source_position"}  # the others are what a machine is, for good
@@ -62,6 +64,11 @@ def weigh(events: Iterable[Event]) -> tuple[int, int]:
             f" ({CHANGE_POSITIONS_MAX} and {CHANGE_INSTRUCTIONS_MAX})"
         )
     return positions, instructions
+
+
+def read_bytes(event: Event, stored_bytes: int) -> int:
+    """What an entry takes in the memory of who reads it."""
+    return stored_bytes + (LINE_BYTES * len(event.lines) if isinstance(event, Output) else 0)
 
 
 def cut(event: Event, after: int, upto: int | None = None) -> Event | None:

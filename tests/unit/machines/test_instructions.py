@@ -62,6 +62,16 @@ async def test_two_followers_see_what_comes_and_end_with_the_machine(house: Hous
     assert await asyncio.gather(*followers) == [["0", "1", "2"]] * 2
 
 
+async def test_many_lines_said_at_once_are_several_entries(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "tell(*map(str, range(10_000)), 'rest', partial=True)")
+    outputs = [e async for e in house.machines.read(name) if isinstance(e, Output)]
+    assert max(len(e.lines) for e in outputs) <= 4096
+    assert [e.first_seq for e in outputs] == [0, 4096, 8192]
+    assert [line for e in outputs for line in e.lines] == [*map(str, range(10_000)), "rest"]
+    assert [e.partial for e in outputs] == [False, False, True]
+
+
 async def test_a_timeout_ends_the_instruction_and_the_state_survives(house: House) -> None:
     name = await new(house)
     await house.machines.run(name, "x = 1")

@@ -24,7 +24,7 @@ from everforge.store.sql.rows import record_values
 from everforge.store.sql.sqlite import Database
 from everforge.store.sql.store import SqlStore
 from everforge.store.sql.tables import metadata
-from everforge.store.tape import INSTRUCTION_JUMP, POSITION_JUMP
+from everforge.store.tape import INSTRUCTION_JUMP, POSITION_JUMP, READ_BYTES_MAX
 from everforge.wire.errors import DiskFull, EverforgeError, InvalidInput, Refused, StoreDamaged, Uncertain
 from everforge.wire.events import START, Moved, Position
 from everforge.wire.ids import OWNER, AccountId, MachineId
@@ -68,6 +68,18 @@ async def test_all_is_there_after_a_clean_restart_and_positions_go_on(path: Path
     assert await tape(store, record) == written
     assert [e.position for e in await append(store, record, ended(0))] == [3]
     await store.close()
+
+
+async def test_one_read_of_many_short_lines_is_bounded_by_what_they_take_in_memory(store: SqlStore) -> None:
+    record = machine()
+    await store.create(record)
+    written = [event for _ in range(20) for event in await append(store, record, output(0, *[""] * 4096))]
+    first = await store.events(record.id, START, 1000)
+    assert 1 <= len(first) <= 1 + READ_BYTES_MAX // (4096 * 56)
+    seen = list(first)
+    while more := await store.events(record.id, Position(seen[-1].position + 4095), 1000):
+        seen += more
+    assert seen == written
 
 
 async def test_a_crash_of_the_server_alone_moves_no_counter(path: Path) -> None:

@@ -43,7 +43,7 @@ class Queries:
                 event = tape.cut(to_event(row), after, upto)
                 if event is not None:
                     found.append(event)
-                    size_bytes += len(row[1])
+                    size_bytes += tape.read_bytes(event, len(row[1]))
                 if len(found) >= limit or size_bytes > tape.READ_BYTES_MAX:
                     return found
         return found
@@ -80,7 +80,7 @@ class Queries:
             for row in connection.execute(self._statements.all_of_instruction, wanted):
                 found.append(to_event(row))
                 size_bytes += len(row[1])
-                if size_bytes > tape.READ_BYTES_MAX:
+                if size_bytes > tape.DISPLAYED_BYTES_MAX:
                     return found
         return found
 
