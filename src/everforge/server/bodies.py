@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from everforge.wire.errors import InvalidInput, TooLarge, TooSlow
 
+from .arrivals import Arrival
 from .settings import ServerSettings
 
 PROBLEMS_MAX = 3  # told of at once
@@ -52,19 +53,20 @@ def _sentence(error: ValidationError) -> str:
     return "; ".join(problems)
 
 
-async def read_body(request: Request, settings: ServerSettings) -> bytes:
-    """A small one, whole."""
+async def read_body(request: Request, settings: ServerSettings, arrival: Arrival, bytes_max: int) -> bytes:
+    """A small one, whole. Raises TooMany when too much else is under way."""
     if (coding := request.headers.get("content-encoding", "identity")) != "identity":
         raise InvalidInput(f"bodies are taken as they are, not with Content-Encoding: {coding[:40]}")
-    _check_length(request, settings.body_bytes_max)
+    _check_length(request, bytes_max)
     parts: list[bytes] = []
     size = 0
     try:
         async with asyncio.timeout(settings.body_seconds):
             async for part in request.stream():
                 size += len(part)
-                if size > settings.body_bytes_max:
-                    raise TooLarge(f"the body may have {settings.body_bytes_max} bytes")
+                if size > bytes_max:
+                    raise TooLarge(f"the body may have {bytes_max} bytes")
+                arrival.hold(size)
                 parts.append(part)
     except TimeoutError:
         raise TooSlow(f"the body did not arrive within {settings.body_seconds:g} seconds") from None

@@ -66,8 +66,14 @@ class Endpoint:
         if route.query is not None:
             given["query"] = decode_query(route.query, query_values(request))
         if route.body is not None:
-            body = await read_body(request, self._service.settings)
-            given["body"] = decode(route.body, body) if body.strip() or route.body_required else route.body()
+            given["body"] = await self._body(route, route.body, request)
         made = route.handler(Call(self._service, request, caller, request_id), **given)
         found = await made if inspect.isawaitable(made) else made
         return found if isinstance(found, Response) else answer(found)
+
+    async def _body(self, route: Route, cls: type, request: Request) -> Any:
+        settings = self._service.settings
+        bytes_max = min(settings.body_bytes_max, settings.stranger_body_bytes_max) if route.scope is None else settings.body_bytes_max
+        with self._service.arrivals.new() as arrival:
+            body = await read_body(request, settings, arrival, bytes_max)
+            return decode(cls, body) if body.strip() or route.body_required else cls()

@@ -9,6 +9,7 @@ from starlette.requests import HTTPConnection
 from everforge.accounts.service import Accounts
 from everforge.machines.service import Machines
 
+from .arrivals import Arrivals
 from .metrics import Metrics
 from .settings import ServerSettings
 from .streams import Streams
@@ -21,6 +22,7 @@ class Service:
     settings: ServerSettings
     metrics: Metrics
     streams: Streams
+    arrivals: Arrivals
 
     def url(self, connection: HTTPConnection) -> str:
         """Where the client reached us, or where the settings say."""

@@ -21,6 +21,7 @@ from everforge.wire.errors import InvalidInput
 
 from . import address
 from .app import application
+from .arrivals import Arrivals
 from .bootstrap import close_machines, open_machines
 from .configuration import Configuration
 from .connections import limited
@@ -57,8 +58,8 @@ def door(service: Service) -> Door:
     config = uvicorn.Config(
         application(service),
         http=limited(settings),
-        ws=limited_sockets(settings),
-        ws_max_size=settings.frame_bytes_max,
+        ws=limited_sockets(settings, service.arrivals),
+        ws_max_size=settings.body_bytes_max,
         ws_ping_interval=None,  # ForeverVM's Rust client takes a ping for a message
         ws_ping_timeout=None,
         ws_per_message_deflate=False,  # costs more time than a local network, and a little can become a lot
@@ -73,7 +74,9 @@ def door(service: Service) -> Door:
 
 
 def service_of(machines: Machines, accounts: Accounts, settings: ServerSettings) -> Service:
-    return Service(machines, accounts, settings, Metrics(), Streams(accounts, settings.streams_per_account_max))
+    return Service(
+        machines, accounts, settings, Metrics(), Streams(accounts, settings.streams_per_account_max), Arrivals(settings.arriving_bytes_max)
+    )
 
 
 def listen(settings: ServerSettings) -> socket.socket:

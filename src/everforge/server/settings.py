@@ -19,13 +19,14 @@ class ServerSettings:
     header_bytes_max: int = 65_536  # request line and headers together
     header_seconds: float = 20.0  # for all of them to arrive: a client that drips is shown the door
     keep_alive_seconds: float = 75.0  # between two requests of one connection
-    body_seconds: float = 30.0  # for a JSON body to arrive
+    body_seconds: float = 30.0  # for a JSON body or a WebSocket message to arrive
     upload_idle_seconds: float = 60.0  # between two pieces of a file that is being uploaded
-    body_bytes_max: int = 8 * MB  # a JSON body; code of 1 MB can be six times that once it is escaped
+    body_bytes_max: int = 8 * MB  # a JSON body or a WebSocket message; code of 1 MB can be six times that once it is escaped
+    stranger_body_bytes_max: int = 16_384  # a body of somebody without a token: a sign-up is no longer
+    arriving_bytes_max: int = 256 * MB  # all bodies and messages under way together, beyond the first 64 KB of each
     upload_bytes_max: int = 10 * 1024 * MB  # one file or archive; a machine's disk is its real limit
     connections_max: int = 5_000  # HTTP and WebSocket together
     streams_per_account_max: int = 2_000  # WebSockets and followed tapes
-    frame_bytes_max: int = 16 * MB  # of a WebSocket; ForeverVM's clients take no more either way
 
     # --- patience of what goes out
     quiet_seconds: float = 10.0  # of silence on a long answer, then a space: some clients give up on a connection that says nothing
@@ -50,8 +51,11 @@ def check(settings: ServerSettings) -> None:
             min(s.header_seconds, s.body_seconds, s.upload_idle_seconds, s.keep_alive_seconds, s.quiet_seconds, s.write_seconds) > 0,
             "patience is above 0",
         ),
-        (min(s.header_bytes_max, s.body_bytes_max, s.upload_bytes_max, s.frame_bytes_max, s.connections_max) > 0, "limits are above 0"),
-        (s.frame_bytes_max <= 16 * MB, "frame_bytes_max is at most 16 MB, which is what clients take"),
+        (
+            min(s.header_bytes_max, s.body_bytes_max, s.stranger_body_bytes_max, s.upload_bytes_max, s.connections_max) > 0,
+            "limits are above 0",
+        ),
+        (s.arriving_bytes_max >= s.body_bytes_max, "arriving_bytes_max is at least body_bytes_max"),
         (not s.public_url or s.public_url.startswith(("http://", "https://")), "public_url begins with http:// or https://"),
     ):
         if not holds:

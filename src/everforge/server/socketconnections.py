@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from asyncio.transports import BaseTransport
+from collections import deque
 from typing import Any, cast
 
 from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode, Frame
 
-from everforge.wire.errors import TooLarge
+from everforge.wire.errors import TooLarge, TooMany
 
+from .arrivals import Arrivals
 from .connections import LINGER_SECONDS, Patience, refusal
 from .settings import ServerSettings
+from .sockets import TOO_SLOW
 
 FRAGMENTS_MAX = 16_384  # of one message: each takes memory, also when it is empty
 
@@ -22,22 +25,28 @@ log = logging.getLogger(__name__)
 log.setLevel(logging.ERROR)  # less than that would tell addresses, which may have a token in them
 
 
-def limited_sockets(settings: ServerSettings) -> type[WebSocketsSansIOProtocol]:
+def limited_sockets(settings: ServerSettings, all_arrivals: Arrivals) -> type[WebSocketsSansIOProtocol]:
     """The protocol class of a server with these settings."""
 
     class Limited(LimitedSocketProtocol):
         limits = settings
+        arrivals = all_arrivals
 
     return Limited
 
 
 class LimitedSocketProtocol(WebSocketsSansIOProtocol):
     limits: ServerSettings
+    arrivals: Arrivals
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.logger = log
         self.conn.debug = False  # would log headers
+        self._arrival = self.arrivals.new()
+        self._fragment_bytes = 0  # of the message that is in pieces
+        self._whole_bytes: deque[int] = deque()  # of each message that waits to be taken
+        self._deadline: asyncio.TimerHandle | None = None  # of the message that is arriving
 
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(transport)
@@ -45,6 +54,8 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._patience.end()
+        self._arrival.end()
+        self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -52,6 +63,26 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
         if self.conn.handshake_exc is not None and not self.handshake_initiated:  # refused before anybody was asked
             self.transport.write(refusal(431, b"Request Header Fields Too Large", TooLarge("the headers of the request are too long or too many")))
             self._close()
+        self._count()
+
+    def _count(self) -> None:
+        """What is held of this client's, and how long it may take for the rest."""
+        unfinished = len(self.conn.reader.buffer) + self._fragment_bytes
+        try:
+            self._arrival.hold(unfinished + sum(self._whole_bytes))
+        except TooMany as e:
+            self._fail(CloseCode.TRY_AGAIN_LATER, e.message)
+            return
+        reading = not self.read_paused and self.writable.is_set() and not self.transport.is_closing()
+        if not unfinished or not reading:
+            self._stop_waiting()  # nobody waits for what nobody reads
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(self.limits.body_seconds, self._fail, TOO_SLOW, "a message did not arrive in time")
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
     def pause_writing(self) -> None:
         """Nothing is read from a client that does not read: each of its pings would have to be answered."""
@@ -65,9 +96,13 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
             self._patience.end()
             if not self.read_paused:
                 self.transport.resume_reading()
+            self._count()
 
     async def receive(self) -> ASGIReceiveEvent:
         message = await super().receive()
+        if message["type"] == "websocket.receive":
+            self._whole_bytes.popleft()
+            self._count()
         if not self.writable.is_set() and not self.transport.is_closing():
             self.transport.pause_reading()
         return message
@@ -79,11 +114,36 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
 
     def handle_cont(self, event: Frame) -> None:
         if len(self.frames) >= FRAGMENTS_MAX:
-            self.frames = []
-            self.conn.fail(CloseCode.MESSAGE_TOO_BIG, "a message in too many pieces")
-            self.handle_parser_exception()
+            self._fail(CloseCode.MESSAGE_TOO_BIG, "a message in too many pieces")
             return
+        self._fragment_bytes += len(event.data)
         super().handle_cont(event)
+
+    def handle_text(self, event: Frame) -> None:
+        self._fragment_bytes = len(event.data)
+        super().handle_text(event)
+
+    def handle_bytes(self, event: Frame) -> None:
+        self._fragment_bytes = len(event.data)
+        super().handle_bytes(event)
+
+    def send_receive_event_to_app(self) -> None:
+        size, self._fragment_bytes = self._fragment_bytes, 0
+        waiting = self.queue.qsize()
+        super().send_receive_event_to_app()
+        if self.queue.qsize() > waiting and not self.close_sent:
+            self._whole_bytes.append(size)
+
+    def _fail(self, code: int, reason: str) -> None:
+        self._stop_waiting()
+        if self.transport.is_closing() or self.close_sent:
+            return
+        if not self.handshake_complete:
+            self._close()
+            return
+        self.frames, self._fragment_bytes = [], 0
+        self.conn.fail(code, reason)
+        self.handle_parser_exception()
 
     def on_task_complete(self, task: asyncio.Task[None]) -> None:
         super().on_task_complete(task)

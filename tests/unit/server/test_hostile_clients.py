@@ -15,6 +15,7 @@ from websockets.exceptions import ConnectionClosed
 
 from everforge.machines.requests import NewMachine
 from everforge.server import connections
+from everforge.server.sockets import TOO_SLOW
 from kit.background import in_background
 from kit.house import quick
 from kit.service import QUIET, Running, service
@@ -100,6 +101,25 @@ def test_a_body_that_nobody_reads_does_not_hold_the_connection(running: Running,
         assert drip(wild, b" " * 1_000).startswith(b"HTTP/1.1 200")  # and then closed
 
 
+def test_a_message_that_does_not_go_on_is_shown_the_door(running: Running, neighbour: Neighbour) -> None:
+    for door in ("connect", "repl"):
+        for part in (frame(TEXT, b'{"type":', last=False), frame(TEXT, b'{"type":"ping","request_id":1}')[:-1]):
+            with Wild(running) as wild:
+                assert wild.upgrade(f"/v1/machine/{neighbour.name}/{door}").status == 101
+                wild.send(part)
+                assert wild.close_code() == TOO_SLOW
+
+
+def test_a_socket_that_says_nothing_between_messages_is_left_alone(running: Running, neighbour: Neighbour) -> None:
+    with Wild(running) as wild:
+        assert wild.upgrade(f"/v1/machine/{neighbour.name}/connect").status == 101
+        for number in range(3):
+            wild.frame(TEXT, b'{"type":"ping",', last=False)
+            wild.frame(0x0, b'"request_id":%d}' % number)
+            wild.until(b'"request_id":%d}' % number)
+            time.sleep(SHORT.body_seconds)
+
+
 # --- many -----------------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -168,6 +188,53 @@ def test_an_account_has_so_many_streams_and_no_more() -> None:
         until(lambda: running.service.streams.count == 0)
         neighbour.is_served()
         neighbour.close()
+
+
+FULL = replace(QUIET, arriving_bytes_max=9 * MB, body_seconds=PATIENCE_SECONDS)  # one large body and a little more
+
+
+@pytest.fixture
+def full() -> Iterator[Running]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "LINGER_SECONDS", 0.3)
+        with in_background(settings=FULL) as running:
+            yield running
+
+
+def test_bodies_under_way_together_take_so_much_memory_and_no_more(full: Running) -> None:
+    neighbour = Neighbour(full)
+    with Wild(full) as first:
+        first.send(request("POST", "/v1/machine/list", full, Content_Length=str(8 * MB)) + b" " * (8 * MB - 1))
+        until(lambda: full.service.arrivals.bytes > 7 * MB)
+        with Wild(full) as second:
+            second.send(request("POST", "/v1/machine/list", full, b" " * 2 * MB))
+            answer = second.answer()
+            assert (answer.status, answer.json()["code"], answer.json()["retry"]) == (429, "TooMany", "later")
+        with Wild(full) as third:
+            assert third.upgrade(f"/v1/machine/{neighbour.name}/connect").status == 101
+            third.send(frame(TEXT, b" " * 2 * MB)[:-1])
+            assert third.close_code() == 1013
+        neighbour.is_served()  # little is always taken
+        first.send(b" ")
+        assert first.answer().status == 200
+    until(lambda: full.service.arrivals.bytes == 0)
+    neighbour.close()
+
+
+def test_messages_that_go_away_unfinished_or_are_taken_leave_their_room_to_others(full: Running) -> None:
+    neighbour = Neighbour(full)
+    for sent in (frame(TEXT, b" " * 7 * MB)[:-1], frame(TEXT, b" " * 7 * MB, last=False)):
+        with Wild(full) as wild:
+            assert wild.upgrade(f"/v1/machine/{neighbour.name}/connect").status == 101
+            wild.send(sent)
+            until(lambda: full.service.arrivals.bytes > 6 * MB)
+        until(lambda: full.service.arrivals.bytes == 0)
+    with Wild(full) as wild:
+        assert wild.upgrade(f"/v1/machine/{neighbour.name}/connect").status == 101
+        wild.frame(TEXT, b'{"type":"ping","request_id":1' + b" " * 7 * MB + b"}")
+        wild.until(b'"reply","request_id":1')
+        assert full.service.arrivals.bytes == 0
+    neighbour.close()
 
 
 # --- those who never read ---------------------------------------------------------------------------------------------------------------------------

@@ -185,6 +185,28 @@ def test_an_enormous_body_is_refused_by_what_it_says_and_by_what_it_is(running: 
     neighbour.is_served()
 
 
+def test_somebody_without_a_token_sends_little(running: Running, neighbour: Neighbour) -> None:
+    with Wild(running) as wild:
+        wild.send(request("POST", "/internal/signup", Content_Length=str(17 * 1024)))
+        assert (wild.answer().status) == 413
+    with Wild(running) as wild:
+        wild.send(request("POST", "/internal/signup", Transfer_Encoding="chunked") + b"4400\r\n" + b" " * 0x4400 + b"\r\n")
+        assert wild.answer().json()["code"] == "TooLarge"
+    with Wild(running) as wild:
+        wild.send(request("POST", "/internal/signup", None, b" " * 15 * 1024 + b"{}"))
+        assert wild.answer().status == 400  # read, and found wanting
+    with Wild(running) as wild:  # where a token is needed nothing is read without
+        wild.send(request("POST", "/v1/machine/new", Content_Length=str(MB)))
+        assert wild.answer().status == 401
+
+
+def test_a_message_may_be_as_large_as_a_body_and_no_larger(running: Running, neighbour: Neighbour) -> None:
+    with Wild(running) as wild:
+        assert wild.upgrade(f"/v1/machine/{neighbour.name}/connect").status == 101
+        wild.send(b"\x81\xff" + (8 * MB + 1).to_bytes(8, "big") + b"\0\0\0\0")
+        assert wild.close_code() == 1009
+
+
 def test_a_compressed_body_is_refused_in_one_sentence(running: Running) -> None:
     bomb = gzip.compress(b" " * 10 * MB)
     with Wild(running) as wild:
