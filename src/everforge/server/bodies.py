@@ -14,8 +14,11 @@ from everforge.wire.errors import InvalidInput, TooLarge, TooSlow
 
 from .arrivals import Arrival
 from .settings import ServerSettings
+from .weight import is_too_heavy
 
 PROBLEMS_MAX = 3  # told of at once
+COUNTED_MAX = 100  # more are only counted: to name each takes a hundred times as long as to find it
+TOO_HEAVY = "there are too many values in it"
 
 
 @cache
@@ -24,6 +27,8 @@ def adapter(cls: Any) -> TypeAdapter[Any]:
 
 
 def decode(cls: type, body: bytes) -> Any:
+    if is_too_heavy(body):
+        raise InvalidInput(f"the body cannot be read: {TOO_HEAVY}")
     try:
         return adapter(cls).validate_json(body)
     except ValidationError as e:
@@ -38,6 +43,8 @@ def decode_query(cls: type, values: Mapping[str, Any]) -> Any:
 
 
 def _sentence(error: ValidationError) -> str:
+    if error.error_count() > COUNTED_MAX:
+        return f"{error.error_count()} values or fields are not as they should be"
     problems: list[str] = []
     for problem in error.errors(include_url=False, include_input=False)[:PROBLEMS_MAX]:
         place = ".".join(str(part) for part in problem["loc"])

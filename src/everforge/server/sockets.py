@@ -17,9 +17,10 @@ from everforge.wire.errors import EverforgeError, InvalidInput, ProtocolError
 from everforge.wire.ids import show
 
 from .answers import refusal, to_json
-from .bodies import decode
+from .bodies import TOO_HEAVY, decode
 from .calls import identify, new_request_id
 from .service import Service
+from .weight import is_too_heavy
 
 log = logging.getLogger(__name__)
 BROKEN_PROTOCOL, STOPPING, FAILED, TOKEN_REVOKED, MACHINE_DELETED, TOO_SLOW = 1008, 1012, 1011, 4001, 4404, 4408
@@ -58,6 +59,8 @@ class Socket:
         text = message.get("text")
         if text is None:
             raise ProtocolError("only text frames are understood here")
+        if is_too_heavy(text.encode()):
+            raise ProtocolError(f"a frame cannot be read: {TOO_HEAVY}")
         try:
             found = json.loads(text)
         except (ValueError, RecursionError):

@@ -226,6 +226,37 @@ def test_deep_or_long_json_is_refused(running: Running, neighbour: Neighbour, bo
     neighbour.is_served()
 
 
+LISTED = b",".join([b"1"] * 300_000)
+HEAVY = {
+    "empty objects": b'{"metadata":{"a":[' + b"{}," * 2_500_000 + b"{}]}}",
+    "empty texts": b'{"metadata":{"a":[' + b'"",' * 2_500_000 + b'""]}}',
+    "backslashes": b'{"metadata":{"a":[' + b'"\\\\",' * 1_500_000 + b'""]}}',
+    "a text without an end": b'{"name":[' + LISTED + b',"' + b'\\",' * 2_000_000,
+    "numbers": b'{"name":[' + LISTED + b"]}",
+    "fields": b"{" + b",".join(b'"%d":1' % number for number in range(300_000)) + b"}",
+    "wrong names": b'{"names":[' + b",".join([b"1"] * 150_000) + b"]}",  # not too many, but all of them wrong
+}
+
+
+@pytest.mark.parametrize("what", HEAVY)
+def test_json_that_is_expensive_to_read_is_refused_and_holds_nobody_up(running: Running, neighbour: Neighbour, what: str) -> None:
+    with Wild(running) as wild:
+        wild.send(request("POST", f"/v1/machine/{neighbour.name}/fork", running, HEAVY[what]))
+        answer = wild.answer()
+        assert (answer.status, answer.json()["code"]) == (400, "InvalidInput")
+        assert len(answer.body) < 1000
+    with Wild(running) as wild:
+        assert wild.upgrade(f"/v1/machine/{neighbour.name}/connect").status == 101
+        wild.frame(TEXT, HEAVY[what])
+        assert wild.close_code() == 1008
+    neighbour.is_served()
+
+
+def test_code_may_have_any_number_of_commas_and_brackets(running: Running, neighbour: Neighbour) -> None:
+    code = "x = [" + ", ".join(["[]"] * 100_000) + "] and '\\\\\",'"
+    assert neighbour.run(code)["end"] == "value"
+
+
 # --- upgrades and frames ----------------------------------------------------------------------------------------------------------------------
 
 
