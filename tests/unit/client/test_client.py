@@ -198,9 +198,12 @@ async def test_refusals_are_errors_of_the_one_tree(client: Client) -> None:
         await client.machine("nobody").run("1")
     with pytest.raises(InvalidInput, match="JSON"):
         await client.create(metadata={"x": object()})
-    for name in ("..", "", "."):
-        with pytest.raises(InvalidInput):
-            client.machine(name)
+
+
+@pytest.mark.parametrize("name", ["..", "", ".", "a/b", "list", "a?b", "A", "ü", 3, None])
+async def test_what_is_no_machines_name_goes_into_no_address(client: Client, name: str) -> None:
+    with pytest.raises(InvalidInput, match="is not a machine name"):
+        client.machine(name)
 
 
 @pytest.mark.parametrize("kind", KINDS)

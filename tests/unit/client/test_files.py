@@ -29,6 +29,35 @@ async def test_what_is_written_is_read_listed_and_deleted(client: Client) -> Non
     assert not await files.exists("a folder")
 
 
+async def test_any_name_that_a_machine_can_have_is_read_written_and_listed(client: Client) -> None:
+    files = (await client.create()).files
+    names = ["a b", "a#b", "a?b", "a%b", "%2e%2e", "...", "..x", ".y", "ü", "日本", "a&b=c;d", "~", "\\"]
+    for name in names:
+        await files.write(name, name)
+        assert await files.read_text(name) == name
+        await files.write(f"below/{name}/{name}", name)
+        assert await files.read_text(f"below/{name}/{name}") == name
+        assert [found.name async for found in files.list(f"below/{name}")] == [name]
+    assert {found.name async for found in files.list()} >= {*names}
+
+
+@pytest.mark.parametrize("path", ["..", ".", "a/..", "a/../..", "../..", "a/./b", "/..", "../m"])
+async def test_what_climbs_is_never_deleted_least_of_all_the_machine(client: Client, path: str) -> None:
+    machine = await client.create("m")
+    await machine.files.write("a/b", "kept")
+    with pytest.raises(InvalidInput, match=r"give the path without them"):
+        await machine.files.delete(path, recursive=True)
+    assert await machine.files.read_text("a/b") == "kept"
+
+
+@pytest.mark.parametrize("path", ["..", ".", "a/../.."])
+async def test_what_climbs_stays_a_path_of_a_file(client: Client, path: str) -> None:
+    files = (await client.create()).files
+    await files.write("a/b", "")
+    with pytest.raises(NotAFile):
+        await files.read(path)
+
+
 async def test_what_is_not_there_or_no_path_is_said(client: Client) -> None:
     files = (await client.create()).files
     with pytest.raises(FileNotFound):
@@ -37,9 +66,9 @@ async def test_what_is_not_there_or_no_path_is_said(client: Client) -> None:
     with pytest.raises(NotAFile):
         await files.read("folder")
     assert await files.exists("folder")
-    for path in ("", "a\0b"):
+    for path in ("", "a\0b", "a\ud800", 3, None):
         with pytest.raises(InvalidInput):
-            await files.write(path, b"")
+            await files.write(path, b"")  # pyright: ignore[reportArgumentType]
 
 
 async def test_files_go_up_and_down_in_pieces_and_through_a_cut(client: Client, wire: Proxy, tmp_path: Path) -> None:

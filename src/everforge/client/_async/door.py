@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequenc
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any, TypeVar, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import everforge
 from everforge.wire import api
@@ -18,6 +18,7 @@ from everforge.wire.errors import EverforgeError, InvalidInput, Uncertain, Unrea
 from ..config import START_A_SERVER, Access
 from ..decoding import decode
 from ..failures import BODY_BYTES_MAX, Cut, Unreached, error_of
+from ..paths import quoted
 from ..pauses import Patience
 from .transport import AsyncAnswer, AsyncTransport, sleep
 
@@ -37,7 +38,7 @@ def segment(text: object) -> str:
     """One part of a path, whatever is in it."""
     if not isinstance(text, str) or not text or text in (".", ".."):
         raise InvalidInput(f"{text!r} cannot be the name of anything here")
-    return quote(text, safe="", errors="surrogateescape")
+    return quoted(text)
 
 
 def body_of(request: api.Request) -> dict[str, Any]:

@@ -13,13 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 from everforge.wire.errors import EverforgeError, MachineNotFound, ProtocolError, StillRunning, Unauthenticated, Uncertain
+from everforge.wire.ids import machine_name
 
 from ..decoding import entry as checked
 from ..decoding import parse
 from ..failures import Closed, Cut, Refusal, Unreached, error_from, error_of
 from ..pauses import Deadline, Patience
 from ..results import behind
-from .door import Door, Query, segment
+from .door import Door, Query
 from .socket import Socket
 from .tape import HEALTHY_SECONDS, RECONNECT_SECONDS, Entry, TapeReader
 from .transport import Condition, Lock, sleep, wait
@@ -73,7 +74,7 @@ class Listener:
 
 class Channel:
     def __init__(self, door: Door, machine: str, after: int | None) -> None:
-        self._door, self._path = door, f"/machine/{segment(machine)}"
+        self._door, self._path = door, f"/machine/{machine_name(machine)}"
         self.cursor = after  # the last entry seen; None before the first connection: from now on
         self._socket: Socket | None = None
         self._opened = 0.0

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any, TypeVar, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import everforge
 from everforge.wire import api
@@ -19,6 +19,7 @@ from everforge.wire.errors import EverforgeError, InvalidInput, Uncertain, Unrea
 from ..config import START_A_SERVER, Access
 from ..decoding import decode
 from ..failures import BODY_BYTES_MAX, Cut, Unreached, error_of
+from ..paths import quoted
 from ..pauses import Patience
 from .transport import Answer, Transport, sleep
 
@@ -38,7 +39,7 @@ def segment(text: object) -> str:
     """One part of a path, whatever is in it."""
     if not isinstance(text, str) or not text or text in (".", ".."):
         raise InvalidInput(f"{text!r} cannot be the name of anything here")
-    return quote(text, safe="", errors="surrogateescape")
+    return quoted(text)
 
 
 def body_of(request: api.Request) -> dict[str, Any]:

@@ -9,13 +9,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import quote
 
 from everforge.wire import api
-from everforge.wire.errors import EverforgeError, InvalidInput
+from everforge.wire.errors import EverforgeError
 
 from ..decoding import decode
 from ..packing import pack, unpack
+from ..paths import file_path, path_to_delete
 from .door import SLOW_SECONDS, Door
 from .transport import Answer, off_loop
 
@@ -100,7 +100,7 @@ class Files:
 
     def delete(self, path: str, *, recursive: bool = False) -> None:
         """A file or an empty folder; with `recursive` a folder and all that is in it."""
-        self._door.delete(self._file(path), {"recursive": recursive or None})
+        self._door.delete(f"{self._path}/files/{path_to_delete(path)}", {"recursive": recursive or None})
 
     # --- folders -----------------------------------------------------------------------------------------------------------------------------
 
@@ -121,13 +121,8 @@ class Files:
 
     # --- one transfer ------------------------------------------------------------------------------------------------------------------------
 
-    def _file(self, path: str) -> str:
-        if not path or "\0" in path:
-            raise InvalidInput(f"{path!r} is not the path of a file")
-        return f"{self._path}/files/" + quote(path, safe="", errors="surrogateescape").replace("%2F", "/").replace("/.", "/%2E")
-
     def _url(self, path: str) -> str:
-        return self._door.url(self._file(path))
+        return self._door.url(f"{self._path}/files/{file_path(path)}")
 
     def _get(self, url: str, start: int) -> Answer:
         def attempt() -> Answer:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from everforge.wire import api
 from everforge.wire.events import START
+from everforge.wire.ids import machine_name
 
 from ..pauses import Deadline
 from ..results import Display, Line, Result
@@ -28,9 +29,9 @@ class Machine:
     """Leaving its `with` block closes nothing but this object: the machine goes on, and sleeps when it is idle. `delete()` ends it."""
 
     def __init__(self, door: Door, name: str) -> None:
-        self.name = name
+        self.name = machine_name(name)  # it becomes part of an address: nothing else may
         self._door = door
-        self._path = f"/machine/{segment(name)}"
+        self._path = f"/machine/{self.name}"
         self.files = Files(door, self._path)
 
     def __repr__(self) -> str:
