@@ -19,14 +19,18 @@ from ..decoding import parse
 from ..failures import Closed, Cut, Refusal, Unreached, error_from, error_of
 from ..pauses import Deadline, Patience
 from ..results import behind
-from .door import AsyncDoor, Query
+from .door import SILENCE_SECONDS, AsyncDoor, Query
 from .socket import AsyncSocket
-from .tape import HEALTHY_SECONDS, RECONNECT_SECONDS, AsyncTapeReader, Entry
-from .transport import Condition, Lock, sleep, wait
+from .tape import RECONNECT_SECONDS, AsyncTapeReader, Entry
+from .transport import Condition, sleep, wait
 
+OPEN_SECONDS = 10.0
 PING_SECONDS = 20.0  # of silence, before the other side is asked whether it lives
 PONG_SECONDS = 20.0  # that it has to say so
 INBOX_ENTRIES_MAX = 10_000  # for a listener that does not listen; it reads the rest from the tape, where it is kept
+
+
+FOR_EVER = Deadline(None)
 
 
 class AsyncListener:
@@ -76,11 +80,12 @@ class AsyncChannel:
         self._door, self._path = door, f"/machine/{machine_name(machine)}"
         self.cursor = after  # the last entry seen; None before the first connection: from now on
         self._socket: AsyncSocket | None = None
-        self._opened = 0.0
         self._connections = 0
-        self._patience = Patience(RECONNECT_SECONDS)
-        self._connecting = Lock()
+        self._patience = Patience(RECONNECT_SECONDS)  # renewed by whatever is heard; that a connection could be made is not enough
+        self._silent_until = 0.0  # when it has been silent for so long that something must be done
+        self._pinged = False
         self._turn = Condition()
+        self._connecting = False
         self._reading = False
         self._requests = 0
         self._replies: dict[int, dict[str, Any] | None] = {}  # by request; None while it is waited for
@@ -109,7 +114,7 @@ class AsyncChannel:
         try:
             while True:
                 sent = await self._send(text)
-                reply = await self._reply(number, sent)
+                reply = await self._reply(number, sent, message["type"])
                 if reply is not None:
                     return _good(reply)
                 if not again:
@@ -117,20 +122,24 @@ class AsyncChannel:
         finally:
             del self._replies[number]
 
-    async def _reply(self, number: int, sent: int) -> dict[str, Any] | None:
+    async def _reply(self, number: int, sent: int, what: str) -> dict[str, Any] | None:
         """None when the connection that the request went out on is gone."""
-        await self.until(lambda: self._replies[number] is not None or self._connections != sent or self._socket is None)
-        return self._replies[number]
+        deadline = Deadline(SILENCE_SECONDS)
+        if await self.until(lambda: self._replies[number] is not None or self._connections != sent or self._socket is None, deadline):
+            return self._replies[number]
+        raise Uncertain(
+            f"the server at {self._door.base_url} has not answered for {SILENCE_SECONDS:g} seconds: whether {what} was carried out is not known"
+        )
 
     async def _send(self, text: str) -> int:
         """On which connection it went out."""
         while True:
-            socket = await self._connected()
+            socket = await self._connected(FOR_EVER)
             sent = self._connections
             try:
                 await socket.send(text)
             except Cut as e:
-                await self._lost(socket, e)
+                await self._lost(socket, e, FOR_EVER)
             else:
                 return sent
 
@@ -138,7 +147,7 @@ class AsyncChannel:
 
     async def until(self, ready: Callable[[], bool], deadline: Deadline | None = None) -> bool:
         """Reads until it is so; False when the deadline came first."""
-        deadline = deadline or Deadline(None)
+        deadline = deadline or FOR_EVER
         while True:
             async with self._turn:
                 while self._reading and not ready():
@@ -158,20 +167,30 @@ class AsyncChannel:
                     self._turn.notify_all()
 
     async def _read(self, deadline: Deadline) -> None:
-        """One frame. Only one at a time is here."""
-        socket = await self._connected()
+        """One frame, if one comes in time. Only one at a time is here."""
+        socket = await self._connected(deadline)
         try:
-            text = await socket.receive(deadline.within(PING_SECONDS))
-            if text is None and not deadline.passed:
-                await socket.send('{"type":"ping","request_id":0}')
-                text = await socket.receive(PONG_SECONDS)
-                if text is None:
-                    raise Cut("it says nothing any more")
+            text = await socket.receive(deadline.within(max(0.001, self._silent_until - time.monotonic())))
+            if text is None and time.monotonic() >= self._silent_until:
+                await self._doubt(socket)
         except Cut as e:
-            await self._lost(socket, e)
+            await self._lost(socket, e, deadline)
         else:
             if text is not None:
+                self._trust()
+                self._patience.renew()
                 self._dispatch(text)
+
+    def _trust(self) -> None:
+        """Something was heard just now."""
+        self._pinged, self._silent_until = False, time.monotonic() + PING_SECONDS
+
+    async def _doubt(self, socket: AsyncSocket) -> None:
+        """Nothing has been heard for long."""
+        if self._pinged:
+            raise Cut("it says nothing any more")
+        await socket.send('{"type":"ping","request_id":0}')
+        self._pinged, self._silent_until = True, time.monotonic() + PONG_SECONDS
 
     def _dispatch(self, text: str) -> None:
         frame = parse(text)
@@ -186,25 +205,37 @@ class AsyncChannel:
         fresh = None if found is None or self.cursor is None else behind(found, self.cursor)
         if fresh is not None:
             self.cursor = fresh["cursor"]
-            self._patience.renew()
             for listener in self._listeners:
                 listener.offer(dict(fresh))
 
     # --- connections -------------------------------------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        await self._connected()
+        await self._connected(FOR_EVER)
 
-    async def _connected(self) -> AsyncSocket:
-        if self._socket is not None:
-            return self._socket
-        async with self._connecting:
-            return self._socket or await self._connect_patiently()
-
-    async def _connect_patiently(self) -> AsyncSocket:
+    async def _connected(self, deadline: Deadline) -> AsyncSocket:
+        """Made by one, for all who need it meanwhile."""
         while True:
+            async with self._turn:
+                if self._socket is not None:
+                    return self._socket
+                if self._connecting:
+                    await wait(self._turn, deadline.within(PING_SECONDS))
+                    if deadline.passed:
+                        raise StillRunning("there was no connection within the time given; ask again")
+                    continue
+                self._connecting = True
             try:
-                self._socket = await self._connect()
+                return await self._connect_patiently(deadline)
+            finally:
+                async with self._turn:
+                    self._connecting = False
+                    self._turn.notify_all()
+
+    async def _connect_patiently(self, deadline: Deadline) -> AsyncSocket:
+        while not deadline.passed:
+            try:
+                self._socket = await self._connect(deadline)
             except Unreached as e:
                 error = self._door.unreachable(e)
             except Cut as e:
@@ -218,13 +249,18 @@ class AsyncChannel:
             pause = self._patience.pause(error.retry_after_seconds) if self._door.may_ask_again(error, again=True) else None
             if pause is None:
                 raise error
-            await sleep(pause)
+            await sleep(deadline.within(pause))
+        raise StillRunning("there was no connection within the time given; ask again")
 
-    async def _connect(self) -> AsyncSocket:
+    async def _connect(self, deadline: Deadline) -> AsyncSocket:
         query: Query = {"after": self.cursor}
-        socket = await AsyncSocket.open(self._door.url(f"{self._path}/connect", query).replace("http", "ws", 1), self._door.headers)
+        url = self._door.url(f"{self._path}/connect", query).replace("http", "ws", 1)
+        socket = await AsyncSocket.open(url, self._door.headers, deadline.within(OPEN_SECONDS))
         try:
-            first = parse(await socket.receive(PONG_SECONDS) or "{}")
+            said = await socket.receive(deadline.within(PONG_SECONDS))
+            if said is None:
+                raise Cut("it says nothing")
+            first = parse(said)
             if first.get("type") != "connected" or not isinstance(first.get("position"), int):
                 raise ProtocolError(f"what answers at {self._door.base_url} does not say what it should first")
         except BaseException:
@@ -233,15 +269,13 @@ class AsyncChannel:
         if self.cursor is None:
             self.cursor = first["position"]
         self._connections += 1
-        self._opened = time.monotonic()
+        self._trust()
         return socket
 
-    async def _lost(self, socket: AsyncSocket, cut: Cut) -> None:
+    async def _lost(self, socket: AsyncSocket, cut: Cut, deadline: Deadline) -> None:
         """The next one who needs a connection makes one."""
         if self._socket is socket:
             self._socket = None
-            if time.monotonic() - self._opened >= HEALTHY_SECONDS:
-                self._patience.renew()
             await socket.close()
         if isinstance(cut, Closed):
             _check_closed(cut, self._door.base_url)
@@ -249,7 +283,7 @@ class AsyncChannel:
         pause = self._patience.pause()
         if pause is None:
             raise self._door.unreachable(cut)
-        await sleep(pause)
+        await sleep(deadline.within(pause))
 
     async def close(self) -> None:
         socket, self._socket = self._socket, None

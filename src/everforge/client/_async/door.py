@@ -137,6 +137,7 @@ class AsyncDoor:
     async def patiently(self, attempt: Callable[[], Any], again: bool) -> Any:
         """`again`: may it be done twice, when we do not know whether it was done?"""
         patience = Patience(self.retry_seconds)
+        patience.start()
         while True:
             try:
                 return await attempt()

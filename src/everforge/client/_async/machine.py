@@ -58,8 +58,9 @@ class AsyncMachine:
         wait_seconds: float | None = None,
     ) -> Result:
         """Runs code and waits for its end. An exception of the code is `result.error`; only what goes wrong around it is raised."""
+        deadline = Deadline(wait_seconds)
         instruction = await self.exec(code, timeout_seconds=timeout_seconds, env=env, interrupt=interrupt, functions=functions)
-        return await instruction.result(on_stdout=on_stdout, on_stderr=on_stderr, on_display=on_display, wait_seconds=wait_seconds)
+        return await instruction.result(on_stdout=on_stdout, on_stderr=on_stderr, on_display=on_display, wait_seconds=deadline.left)
 
     async def exec(
         self,

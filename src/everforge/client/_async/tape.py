@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from types import TracebackType
@@ -22,7 +21,6 @@ from .transport import AsyncAnswer, sleep
 Entry = dict[str, Any]
 LINE_BYTES_MAX = 64 * 1024 * 1024  # an entry is far shorter
 RECONNECT_SECONDS = 120.0  # how long a server may be gone before a reader gives up
-HEALTHY_SECONDS = 5.0  # a connection that lasted so long was a good one, even when nothing was to be said
 NDJSON = {"Accept": "application/x-ndjson"}
 
 
@@ -51,7 +49,6 @@ class AsyncTapeReader:
         self.deadline = deadline or Deadline(None)
         self._patience = Patience(RECONNECT_SECONDS)
         self._answer: AsyncAnswer | None = None
-        self._opened = 0.0
         self._rest = b""  # the beginning of a line whose end has not come
         self._lines: list[bytes] = []  # whole ones, the last first
 
@@ -88,7 +85,6 @@ class AsyncTapeReader:
         if fresh is None:
             return None
         self.cursor = fresh["cursor"]
-        self._patience.renew()
         return fresh
 
     async def _read_on(self) -> None:
@@ -97,6 +93,7 @@ class AsyncTapeReader:
             chunk = await answer.chunk()
             if not chunk:
                 raise Cut("the server ended the stream")
+        self._patience.renew()  # a sign of life will do
         *whole, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > LINE_BYTES_MAX:
             raise ProtocolError(f"an entry of the tape is longer than {LINE_BYTES_MAX} bytes")
@@ -105,17 +102,18 @@ class AsyncTapeReader:
     async def _open(self) -> AsyncAnswer:
         url = self._door.url(self._path, {"after": self.cursor, "follow": True, "instruction": self._instruction})
         self._answer = await self._door.send("GET", url, NDJSON, None, self.deadline.within(SILENCE_SECONDS))
+        if self.deadline.left is not None:
+            self._answer.end_after(self.deadline.left)
         self._door.tell(connected=True)
-        self._opened, self._rest = time.monotonic(), b""
+        self._rest = b""
         return self._answer
 
     async def _pause(self, error: EverforgeError) -> None:
-        """Before the next connection. A stream that was merely silent for long is simply opened again."""
-        healthy = self._answer is not None and time.monotonic() - self._opened >= HEALTHY_SECONDS
+        """Before the next connection."""
         await self.close()
+        if self.deadline.passed:
+            return  # which has cut it
         self._door.tell(connected=False)
-        if healthy:
-            self._patience.renew()
         pause = self._patience.pause(error.retry_after_seconds)
         if pause is None:
             raise error

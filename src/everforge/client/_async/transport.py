@@ -20,7 +20,6 @@ CONNECTIONS_MAX = 100
 
 sleep = asyncio.sleep
 Condition = asyncio.Condition
-Lock = asyncio.Lock
 
 
 async def wait(condition: asyncio.Condition, seconds: float) -> None:
@@ -49,11 +48,20 @@ class AsyncAnswer:
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers  # whatever case a name is asked in
         self._body = response.aiter_bytes()
+        self._end: float | None = None
+
+    def end_after(self, seconds: float) -> None:
+        """Whatever has not come by then is cut off."""
+        self._end = asyncio.get_running_loop().time() + seconds
 
     async def chunk(self) -> bytes:
         """The next; empty when there are no more."""
         with translated():
-            return await anext(self._body, b"")
+            try:
+                async with asyncio.timeout_at(self._end):
+                    return await anext(self._body, b"")
+            except TimeoutError as e:
+                raise Cut("its time is over") from e
 
     async def read(self, bytes_max: int) -> bytes:
         parts: list[bytes] = []

@@ -20,14 +20,18 @@ from ..decoding import parse
 from ..failures import Closed, Cut, Refusal, Unreached, error_from, error_of
 from ..pauses import Deadline, Patience
 from ..results import behind
-from .door import Door, Query
+from .door import SILENCE_SECONDS, Door, Query
 from .socket import Socket
-from .tape import HEALTHY_SECONDS, RECONNECT_SECONDS, Entry, TapeReader
-from .transport import Condition, Lock, sleep, wait
+from .tape import RECONNECT_SECONDS, Entry, TapeReader
+from .transport import Condition, sleep, wait
 
+OPEN_SECONDS = 10.0
 PING_SECONDS = 20.0  # of silence, before the other side is asked whether it lives
 PONG_SECONDS = 20.0  # that it has to say so
 INBOX_ENTRIES_MAX = 10_000  # for a listener that does not listen; it reads the rest from the tape, where it is kept
+
+
+FOR_EVER = Deadline(None)
 
 
 class Listener:
@@ -77,11 +81,12 @@ class Channel:
         self._door, self._path = door, f"/machine/{machine_name(machine)}"
         self.cursor = after  # the last entry seen; None before the first connection: from now on
         self._socket: Socket | None = None
-        self._opened = 0.0
         self._connections = 0
-        self._patience = Patience(RECONNECT_SECONDS)
-        self._connecting = Lock()
+        self._patience = Patience(RECONNECT_SECONDS)  # renewed by whatever is heard; that a connection could be made is not enough
+        self._silent_until = 0.0  # when it has been silent for so long that something must be done
+        self._pinged = False
         self._turn = Condition()
+        self._connecting = False
         self._reading = False
         self._requests = 0
         self._replies: dict[int, dict[str, Any] | None] = {}  # by request; None while it is waited for
@@ -110,7 +115,7 @@ class Channel:
         try:
             while True:
                 sent = self._send(text)
-                reply = self._reply(number, sent)
+                reply = self._reply(number, sent, message["type"])
                 if reply is not None:
                     return _good(reply)
                 if not again:
@@ -118,20 +123,24 @@ class Channel:
         finally:
             del self._replies[number]
 
-    def _reply(self, number: int, sent: int) -> dict[str, Any] | None:
+    def _reply(self, number: int, sent: int, what: str) -> dict[str, Any] | None:
         """None when the connection that the request went out on is gone."""
-        self.until(lambda: self._replies[number] is not None or self._connections != sent or self._socket is None)
-        return self._replies[number]
+        deadline = Deadline(SILENCE_SECONDS)
+        if self.until(lambda: self._replies[number] is not None or self._connections != sent or self._socket is None, deadline):
+            return self._replies[number]
+        raise Uncertain(
+            f"the server at {self._door.base_url} has not answered for {SILENCE_SECONDS:g} seconds: whether {what} was carried out is not known"
+        )
 
     def _send(self, text: str) -> int:
         """On which connection it went out."""
         while True:
-            socket = self._connected()
+            socket = self._connected(FOR_EVER)
             sent = self._connections
             try:
                 socket.send(text)
             except Cut as e:
-                self._lost(socket, e)
+                self._lost(socket, e, FOR_EVER)
             else:
                 return sent
 
@@ -139,7 +148,7 @@ class Channel:
 
     def until(self, ready: Callable[[], bool], deadline: Deadline | None = None) -> bool:
         """Reads until it is so; False when the deadline came first."""
-        deadline = deadline or Deadline(None)
+        deadline = deadline or FOR_EVER
         while True:
             with self._turn:
                 while self._reading and not ready():
@@ -159,20 +168,30 @@ class Channel:
                     self._turn.notify_all()
 
     def _read(self, deadline: Deadline) -> None:
-        """One frame. Only one at a time is here."""
-        socket = self._connected()
+        """One frame, if one comes in time. Only one at a time is here."""
+        socket = self._connected(deadline)
         try:
-            text = socket.receive(deadline.within(PING_SECONDS))
-            if text is None and not deadline.passed:
-                socket.send('{"type":"ping","request_id":0}')
-                text = socket.receive(PONG_SECONDS)
-                if text is None:
-                    raise Cut("it says nothing any more")
+            text = socket.receive(deadline.within(max(0.001, self._silent_until - time.monotonic())))
+            if text is None and time.monotonic() >= self._silent_until:
+                self._doubt(socket)
         except Cut as e:
-            self._lost(socket, e)
+            self._lost(socket, e, deadline)
         else:
             if text is not None:
+                self._trust()
+                self._patience.renew()
                 self._dispatch(text)
+
+    def _trust(self) -> None:
+        """Something was heard just now."""
+        self._pinged, self._silent_until = False, time.monotonic() + PING_SECONDS
+
+    def _doubt(self, socket: Socket) -> None:
+        """Nothing has been heard for long."""
+        if self._pinged:
+            raise Cut("it says nothing any more")
+        socket.send('{"type":"ping","request_id":0}')
+        self._pinged, self._silent_until = True, time.monotonic() + PONG_SECONDS
 
     def _dispatch(self, text: str) -> None:
         frame = parse(text)
@@ -187,25 +206,37 @@ class Channel:
         fresh = None if found is None or self.cursor is None else behind(found, self.cursor)
         if fresh is not None:
             self.cursor = fresh["cursor"]
-            self._patience.renew()
             for listener in self._listeners:
                 listener.offer(dict(fresh))
 
     # --- connections -------------------------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        self._connected()
+        self._connected(FOR_EVER)
 
-    def _connected(self) -> Socket:
-        if self._socket is not None:
-            return self._socket
-        with self._connecting:
-            return self._socket or self._connect_patiently()
-
-    def _connect_patiently(self) -> Socket:
+    def _connected(self, deadline: Deadline) -> Socket:
+        """Made by one, for all who need it meanwhile."""
         while True:
+            with self._turn:
+                if self._socket is not None:
+                    return self._socket
+                if self._connecting:
+                    wait(self._turn, deadline.within(PING_SECONDS))
+                    if deadline.passed:
+                        raise StillRunning("there was no connection within the time given; ask again")
+                    continue
+                self._connecting = True
             try:
-                self._socket = self._connect()
+                return self._connect_patiently(deadline)
+            finally:
+                with self._turn:
+                    self._connecting = False
+                    self._turn.notify_all()
+
+    def _connect_patiently(self, deadline: Deadline) -> Socket:
+        while not deadline.passed:
+            try:
+                self._socket = self._connect(deadline)
             except Unreached as e:
                 error = self._door.unreachable(e)
             except Cut as e:
@@ -219,13 +250,18 @@ class Channel:
             pause = self._patience.pause(error.retry_after_seconds) if self._door.may_ask_again(error, again=True) else None
             if pause is None:
                 raise error
-            sleep(pause)
+            sleep(deadline.within(pause))
+        raise StillRunning("there was no connection within the time given; ask again")
 
-    def _connect(self) -> Socket:
+    def _connect(self, deadline: Deadline) -> Socket:
         query: Query = {"after": self.cursor}
-        socket = Socket.open(self._door.url(f"{self._path}/connect", query).replace("http", "ws", 1), self._door.headers)
+        url = self._door.url(f"{self._path}/connect", query).replace("http", "ws", 1)
+        socket = Socket.open(url, self._door.headers, deadline.within(OPEN_SECONDS))
         try:
-            first = parse(socket.receive(PONG_SECONDS) or "{}")
+            said = socket.receive(deadline.within(PONG_SECONDS))
+            if said is None:
+                raise Cut("it says nothing")
+            first = parse(said)
             if first.get("type") != "connected" or not isinstance(first.get("position"), int):
                 raise ProtocolError(f"what answers at {self._door.base_url} does not say what it should first")
         except BaseException:
@@ -234,15 +270,13 @@ class Channel:
         if self.cursor is None:
             self.cursor = first["position"]
         self._connections += 1
-        self._opened = time.monotonic()
+        self._trust()
         return socket
 
-    def _lost(self, socket: Socket, cut: Cut) -> None:
+    def _lost(self, socket: Socket, cut: Cut, deadline: Deadline) -> None:
         """The next one who needs a connection makes one."""
         if self._socket is socket:
             self._socket = None
-            if time.monotonic() - self._opened >= HEALTHY_SECONDS:
-                self._patience.renew()
             socket.close()
         if isinstance(cut, Closed):
             _check_closed(cut, self._door.base_url)
@@ -250,7 +284,7 @@ class Channel:
         pause = self._patience.pause()
         if pause is None:
             raise self._door.unreachable(cut)
-        sleep(pause)
+        sleep(deadline.within(pause))
 
     def close(self) -> None:
         socket, self._socket = self._socket, None

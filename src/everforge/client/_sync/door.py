@@ -138,6 +138,7 @@ class Door:
     def patiently(self, attempt: Callable[[], Any], again: bool) -> Any:
         """`again`: may it be done twice, when we do not know whether it was done?"""
         patience = Patience(self.retry_seconds)
+        patience.start()
         while True:
             try:
                 return attempt()

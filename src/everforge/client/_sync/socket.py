@@ -12,7 +12,6 @@ from everforge.wire.errors import InvalidInput
 from ..failures import Closed, Cut, Refusal, Unreached
 
 FRAME_BYTES_MAX = 16 * 1024 * 1024 + 1024
-OPEN_SECONDS = 10.0
 CLOSE_SECONDS = 2.0  # a server that does not say good-bye is not waited for
 
 
@@ -21,11 +20,11 @@ class Socket:
         self._connection = connection
 
     @classmethod
-    def open(cls, url: str, headers: Mapping[str, str]) -> Socket:
+    def open(cls, url: str, headers: Mapping[str, str], seconds: float) -> Socket:
         try:
             # Whether the other side lives is asked by whoever waits, with requests of ours: hence no pings of the library's.
             connection = connect(
-                url, additional_headers=dict(headers), open_timeout=OPEN_SECONDS, close_timeout=CLOSE_SECONDS, ping_interval=None,
+                url, additional_headers=dict(headers), open_timeout=seconds, close_timeout=CLOSE_SECONDS, ping_interval=None,
                 max_size=FRAME_BYTES_MAX, compression=None, legacy=True,
             )  # fmt: skip
         except InvalidStatus as e:

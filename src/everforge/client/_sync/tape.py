@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from types import TracebackType
@@ -23,7 +22,6 @@ from .transport import Answer, sleep
 Entry = dict[str, Any]
 LINE_BYTES_MAX = 64 * 1024 * 1024  # an entry is far shorter
 RECONNECT_SECONDS = 120.0  # how long a server may be gone before a reader gives up
-HEALTHY_SECONDS = 5.0  # a connection that lasted so long was a good one, even when nothing was to be said
 NDJSON = {"Accept": "application/x-ndjson"}
 
 
@@ -52,7 +50,6 @@ class TapeReader:
         self.deadline = deadline or Deadline(None)
         self._patience = Patience(RECONNECT_SECONDS)
         self._answer: Answer | None = None
-        self._opened = 0.0
         self._rest = b""  # the beginning of a line whose end has not come
         self._lines: list[bytes] = []  # whole ones, the last first
 
@@ -89,7 +86,6 @@ class TapeReader:
         if fresh is None:
             return None
         self.cursor = fresh["cursor"]
-        self._patience.renew()
         return fresh
 
     def _read_on(self) -> None:
@@ -98,6 +94,7 @@ class TapeReader:
             chunk = answer.chunk()
             if not chunk:
                 raise Cut("the server ended the stream")
+        self._patience.renew()  # a sign of life will do
         *whole, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > LINE_BYTES_MAX:
             raise ProtocolError(f"an entry of the tape is longer than {LINE_BYTES_MAX} bytes")
@@ -106,17 +103,18 @@ class TapeReader:
     def _open(self) -> Answer:
         url = self._door.url(self._path, {"after": self.cursor, "follow": True, "instruction": self._instruction})
         self._answer = self._door.send("GET", url, NDJSON, None, self.deadline.within(SILENCE_SECONDS))
+        if self.deadline.left is not None:
+            self._answer.end_after(self.deadline.left)
         self._door.tell(connected=True)
-        self._opened, self._rest = time.monotonic(), b""
+        self._rest = b""
         return self._answer
 
     def _pause(self, error: EverforgeError) -> None:
-        """Before the next connection. A stream that was merely silent for long is simply opened again."""
-        healthy = self._answer is not None and time.monotonic() - self._opened >= HEALTHY_SECONDS
+        """Before the next connection."""
         self.close()
+        if self.deadline.passed:
+            return  # which has cut it
         self._door.tell(connected=False)
-        if healthy:
-            self._patience.renew()
         pause = self._patience.pause(error.retry_after_seconds)
         if pause is None:
             raise error

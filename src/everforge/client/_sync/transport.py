@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import httpx2
@@ -21,7 +22,6 @@ CONNECTIONS_MAX = 100
 
 sleep = time.sleep
 Condition = threading.Condition
-Lock = threading.Lock
 
 
 def wait(condition: threading.Condition, seconds: float) -> None:
@@ -48,6 +48,18 @@ class Answer:
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers  # whatever case a name is asked in
         self._body = response.iter_bytes()
+        self._end: threading.Timer | None = None
+
+    def end_after(self, seconds: float) -> None:
+        """Whatever has not come by then is cut off: under the feet of whoever waits for it, since no clock of the library's can be set anew."""
+        self._end = threading.Timer(seconds, self._cut)
+        self._end.daemon = True
+        self._end.start()
+
+    def _cut(self) -> None:
+        connection = self._response.extensions["network_stream"].get_extra_info("socket")
+        with suppress(OSError):
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)  # not a TLS socket's own, which is for its reader alone
 
     def chunk(self) -> bytes:
         """The next; empty when there are no more."""
@@ -65,6 +77,8 @@ class Answer:
         return b"".join(parts)
 
     def close(self) -> None:
+        if self._end is not None:
+            self._end.cancel()
         self._response.close()
 
 
