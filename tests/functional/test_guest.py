@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,6 +53,36 @@ async def test_every_hard_thing_gives_one_honest_result_and_the_machine_lives(ma
         tape = [e async for e in machines.read(name)]
         assert len([e for e in tape if isinstance(e, Ended) and e.instruction == number]) == 1
         assert any(isinstance(e, Output) and e.instruction == after.instruction and e.lines == ["alive"] for e in tape), what
+
+
+ENDURES = """
+import time
+kept, caught = 1, 0
+print('begun')
+while True:
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        caught += 1
+        print('caught', caught)
+"""
+
+
+async def test_code_may_catch_an_interrupt_and_go_on_and_who_interrupts_again_insists(machines: Machines) -> None:
+    name = (await machines.create(NewMachine())).record.name
+    number, _ = await machines.exec(name, ENDURES, timeout_seconds=300)
+    async with asyncio.timeout(60):
+        async for event in machines.read(name, follow=True):
+            if isinstance(event, Output) and event.lines == ["begun"]:
+                assert await machines.interrupt(name, instruction=number)
+            if isinstance(event, Output) and event.lines == ["caught 1"]:
+                break
+    await asyncio.sleep(machines.forge.settings.interrupt_grace_seconds + 0.5)
+    assert (await machines.get(name)).state == "busy"
+    assert await machines.interrupt(name)
+    ended = await machines.result(name, number)
+    assert (ended.end, "kill" in (ended.error or "")) == ("interrupted", True), ended
+    assert "NameError" in ((await machines.run(name, "kept")).error or "")
 
 
 async def test_a_huge_repr_is_cut(machines: Machines) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from everforge.machines.requests import NewMachine
 from everforge.server.bootstrap import close_machines, open_machines
+from everforge.wire.events import Output
 from kit.real import LINGER_SECONDS, TESTED, give_template, sandboxes_of, until_gone
 from kit.serverprocess import ServerProcess
 
@@ -132,6 +133,29 @@ async def test_an_orderly_stop_may_leave_machines_to_the_next_server_and_a_caret
     machines, folder = await open_machines(data, TESTED, warden_linger_seconds=LINGER_SECONDS)
     assert (await machines.get(name)).state == "asleep"
     assert (await machines.run(name, "x")).value == "1"
+    await machines.delete(name)
+    await close_machines(machines, folder)
+    await until_gone(data)
+
+
+async def test_an_orderly_stop_ends_nothing_that_runs_and_a_caretaker_hibernates_the_machine_when_it_has_ended(data: Path) -> None:
+    give_template(data)
+    settings = replace(TESTED, stop_grace_seconds=0.2, save_retry_seconds=1.0)
+    machines, folder = await open_machines(data, settings, warden_linger_seconds=LINGER_SECONDS)
+    name = (await machines.create(NewMachine())).record.name
+    await machines.run(name, "import time; x = 0")
+    number, _ = await machines.exec(name, "for x in range(1, 41): print(x); time.sleep(0.1)", timeout_seconds=60)
+    async for event in machines.read(name, follow=True):
+        if isinstance(event, Output):
+            break
+    await close_machines(machines, folder)
+    assert sandboxes_of(data), "the machine was not left awake"
+    await until_gone(data, seconds=90)
+    machines, folder = await open_machines(data, TESTED, warden_linger_seconds=LINGER_SECONDS)
+    assert (await machines.get(name)).state == "asleep"
+    assert (await machines.result(name, number)).end == "value"
+    assert [line async for e in machines.read(name) if isinstance(e, Output) for line in e.lines] == [str(n) for n in range(1, 41)]
+    assert (await machines.run(name, "x")).value == "40"
     await machines.delete(name)
     await close_machines(machines, folder)
     await until_gone(data)

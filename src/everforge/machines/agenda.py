@@ -60,6 +60,7 @@ class Agenda:
         self._ends: dict[int, list[asyncio.Future[Ended]]] = {}  # who waits for each
         self.interrupted: set[int] = set()  # to be ended without a run
         self.changed = asyncio.Event()
+        self.closed = False  # its keeper has retired, failed or stopped: nobody looks at it any more
 
     @property
     def empty(self) -> bool:

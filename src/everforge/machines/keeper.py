@@ -20,7 +20,6 @@ from everforge.wire.errors import (
     DiskFull,
     EverforgeError,
     InstructionNotFound,
-    KeyReused,
     NoCapacity,
     Refused,
     SandboxLost,
@@ -29,7 +28,7 @@ from everforge.wire.errors import (
     WakeFailed,
     WrongState,
 )
-from everforge.wire.events import Accepted, Answered, Ended, EndKind
+from everforge.wire.events import Answered, Ended, EndKind
 from everforge.wire.ids import MachineId
 from everforge.wire.messages import End
 
@@ -38,6 +37,7 @@ from .answers import Answers
 from .calls import Calls
 from .dossier import Dossier
 from .incarnation import Incarnation
+from .intake import Intake
 from .lifecycle import Residence, Turn, TurnArrow, turn
 from .residency import Residency
 from .settings import MachineSettings
@@ -68,14 +68,13 @@ class Keeper:
         self.retired: Callable[[], None] = lambda: None
         self._agenda = agenda
         self._settings = settings
-        self._next_instruction = dossier.record.next_instruction
+        self._intake = Intake(dossier, residency, agenda)
         self._current: TurnRun | None = None
         self._inherited: RunningTurn | None = None
         self.answers = Answers(dossier, residency, agenda, settings)
         self._pins = 0
         self._visitors = 0  # who talk with the guest beside its instructions, or wait for that
         self._settling = False  # the server is stopping: what has not begun is left to the next one
-        self._gone = False  # retired, failed or stopped: nobody looks at its agenda any more
         self.failed = False
         self.expected: int | None = None  # an instruction that the guest had taken when its machine was taken over
         self._active_at = time.monotonic()
@@ -162,47 +161,11 @@ class Keeper:
         A caller that goes away does not stop it half way: what is on the tape must be on the agenda too.
         """
         with self.pinned():
-            return await to_its_end(self._accept_once(work, key, interrupt=interrupt))
+            return await to_its_end(self._accept(work, key, interrupt=interrupt))
 
-    async def _accept_once(self, work: Work, key: str | None, *, interrupt: bool) -> tuple[int, bool]:
-        """The store takes a key once; so it is looked for only where the instruction was not taken, for whatever reason."""
-        try:
-            number = await self._accept(work, key)
-        except EverforgeError:
-            before = None if key is None else await self.dossier.store.accepted_with_key(self.id, key)
-            if not isinstance(before, Accepted):
-                raise
-        else:
-            return number, interrupt and self._interrupt_before(number)
-        if Work(before.code, before.timeout_seconds, before.env, before.functions) != work:
-            raise KeyReused(f"the idempotency key {key!r} was used for another instruction ({before.instruction})")
-        return before.instruction, False
-
-    async def _accept(self, work: Work, key: str | None) -> int:
-        await self.residency.check_accepting()
-        self._agenda.check_room()
-        number, self._next_instruction = self._next_instruction, self._next_instruction + 1
-        instruction = Instruction(number, work, asyncio.get_running_loop().create_future())
-        self._agenda.put(instruction)
-        try:
-            event = Accepted(
-                instruction=number,
-                code=work.code,
-                timeout_seconds=work.timeout_seconds,
-                key=key,
-                env=dict(work.env),
-                functions=list(work.functions),
-            )
-            await self.dossier.write(set={"next_instruction": number + 1}, events=[event], step="accept", patient=False)
-        except BaseException as e:
-            self._agenda.withdraw(instruction)
-            if isinstance(e, KeyReused) and self._next_instruction == number + 1:
-                self._next_instruction = number  # surely not on the tape, and nobody has come after it
-            raise
-        if self._gone:
-            raise Uncertain(f"instruction {number} was accepted while its keeper went; the tape says what becomes of it", position=None)
-        self._agenda.confirm(instruction)
-        return number
+    async def _accept(self, work: Work, key: str | None, *, interrupt: bool) -> tuple[int, bool]:
+        number, is_new = await self._intake.take(work, key)
+        return number, interrupt and is_new and self._interrupt_all([n for n in self._agenda.unended if n < number])
 
     async def answer(self, answered: Answered) -> None:
         """Onto the tape, durably, and only then to the code that waits for it. Raises WrongState for all but the first."""
@@ -214,7 +177,7 @@ class Keeper:
 
     async def _calls_of(self, number: int) -> Calls:
         turn = self._current or self._inherited
-        if turn is not None and turn.instruction.number == number and turn.calls is not None and not self._gone:
+        if turn is not None and turn.instruction.number == number and turn.calls is not None and not self._agenda.closed:
             return turn.calls
         found = await self.dossier.store.instruction(self.id, number)
         if found is None:
@@ -238,7 +201,7 @@ class Keeper:
             return await self._put(name, act).done
 
     def _put(self, name: str, act: Callable[[], Awaitable[Any]], *, first: bool = False) -> Operation:
-        if self._gone:
+        if self._agenda.closed:
             raise Uncertain(f"{name} was not begun: the machine's keeper is gone; try again", position=None)
         self._agenda.check_room()
         operation = Operation(name, act)
@@ -256,7 +219,7 @@ class Keeper:
     def interrupt(self, *, pending: bool) -> bool:
         """End the running instruction, and those waiting if asked. True when there was something."""
         if pending:
-            return self._interrupt_before(self._next_instruction)
+            return self._interrupt_all(self._agenda.unended)
         if self._current is not None:
             self._interrupt_current(self._current)
         return self._current is not None
@@ -271,11 +234,10 @@ class Keeper:
             return False
         return True
 
-    def _interrupt_before(self, number: int) -> bool:
-        earlier = [n for n in self._agenda.unended if n < number]
-        for each in earlier:
-            self.interrupt_one(each)
-        return bool(earlier)
+    def _interrupt_all(self, numbers: Sequence[int]) -> bool:
+        for number in numbers:
+            self.interrupt_one(number)
+        return bool(numbers)
 
     def _interrupt_current(self, run: TurnRun) -> None:
         if self.waits:
@@ -303,7 +265,7 @@ class Keeper:
     async def _reach(self) -> Incarnation:
         wake: Operation | None = None
         while True:
-            if self._gone or self._settling:
+            if self._agenda.closed or self._settling:
                 raise Uncertain("nobody looks after the machine at the moment: the server is stopping, or about to; try again", position=None)
             moved = self.dossier.next_move()
             incarnation = self.residency.housing.incarnation
@@ -339,7 +301,7 @@ class Keeper:
 
     async def stop(self) -> None:
         """Let go of everything, at once; `give_up` comes after. The machine stays as it is, with its sandbox, for the next server or for `delete`."""
-        self._gone = True
+        self._agenda.closed = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -397,12 +359,12 @@ class Keeper:
         except Exception:
             # A mistake of ours. The machine itself is unharmed: the next keeper takes its sandbox over as after a crash of the server.
             log.exception("the keeper of %s failed", self.dossier.record.name)
-            self.failed = self._gone = True
+            self.failed = self._agenda.closed = True
             if self.residency.housing.incarnation is not None:
                 await self.residency.housing.incarnation.close()
             self._agenda.give_up(Uncertain(f"the keeper of machine {self.dossier.record.name} failed; its tape says what happened", position=None))
         finally:
-            self._gone = True
+            self._agenda.closed = True
             self.dossier.stir()
             self.retired()
 

@@ -28,6 +28,7 @@ class _Live:
         self.recent: deque[Event] = deque(maxlen=recent_max)
         self.waiting: list[asyncio.Future[None]] = []
         self.ended = False
+        self._waking: asyncio.Handle | None = None
         self._bytes = 0
 
     def add(self, events: Sequence[Event]) -> None:
@@ -59,7 +60,13 @@ class _Live:
             found[0] = _cut(found[0], position)
         return found
 
+    def wake_soon(self) -> None:
+        """Behind whoever goes on with the machine itself now that the store has it: a reader's next entry depends on that."""
+        if self._waking is None and self.waiting:
+            self._waking = asyncio.get_running_loop().call_soon(self.wake_readers)
+
     def wake_readers(self) -> None:
+        self._waking = None
         waiting, self.waiting = self.waiting, []
         for future in waiting:
             if not future.done():
@@ -76,7 +83,7 @@ class TapeReaders:
         """Called after the store has them."""
         if events and (live := self._live.get(machine)):
             live.add(events)
-            live.wake_readers()
+            live.wake_soon()
 
     def end(self, machine: MachineId) -> None:
         """The machine is deleted: its readers get what there is, then the end."""

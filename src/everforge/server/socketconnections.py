@@ -9,7 +9,9 @@ from collections import deque
 from typing import Any, cast
 
 from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
 from websockets.frames import CloseCode, Frame
 
 from everforge.wire.errors import TooLarge, TooMany
@@ -19,6 +21,7 @@ from .connections import LINGER_SECONDS, Patience, refusal
 from .settings import ServerSettings
 from .sockets import TOO_SLOW
 
+TOGETHER_BYTES_MAX = 64 * 1024
 FRAGMENTS_MAX = 16_384  # of one message: each takes memory, also when it is empty
 
 log = logging.getLogger(__name__)
@@ -47,6 +50,8 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
         self._fragment_bytes = 0  # of the message that is in pieces
         self._whole_bytes: deque[int] = deque()  # of each message that waits to be taken
         self._deadline: asyncio.TimerHandle | None = None  # of the message that is arriving
+        self._unsent_bytes = 0
+        self._flushing: asyncio.Handle | None = None
 
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(transport)
@@ -108,9 +113,34 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
         return message
 
     async def send(self, message: ASGISendEvent) -> None:
+        """Frames that come together go out together: a write to the network takes far longer than making a frame."""
+        text = message.get("text")
+        if text is not None and self.handshake_complete and self.writable.is_set() and not (self.disconnected or self.close_sent):
+            self._send_soon(cast(str, text).encode())
+            return
         await super().send(message)
         if self.initial_response is not None and self.close_sent:
             self.handshake_complete = True  # with a refusal
+
+    def _send_soon(self, text: bytes) -> None:
+        try:
+            self.conn.send_text(text)
+        except InvalidState as e:
+            raise ClientDisconnected from e
+        self._unsent_bytes += len(text)
+        if self._unsent_bytes > TOGETHER_BYTES_MAX:
+            self._flush()
+        elif self._flushing is None:
+            self._flushing = self.loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """What waits in `conn` goes out in its order, whoever asks for it first: a frame that closes the connection comes behind the others."""
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
+        self._unsent_bytes = 0
+        if (frames := self.conn.data_to_send()) and not self.transport.is_closing():
+            self.transport.write(b"".join(frames))
 
     def handle_cont(self, event: Frame) -> None:
         if len(self.frames) >= FRAGMENTS_MAX:

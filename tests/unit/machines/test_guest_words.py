@@ -165,7 +165,7 @@ async def test_little_is_read_from_a_guest_while_an_end_is_held_and_all_of_it_re
         assert await settled(link) < 10 * MB
         await incarnation.commit_end(Ended(instruction=0, end="value"))
         await settled(link)
-        tape = await store.events(incarnation._dossier.record.id, START, 1000)  # pyright: ignore[reportPrivateUsage]
+        tape = await store.events(incarnation._dossier.record.id, START, 5000)  # pyright: ignore[reportPrivateUsage]
         assert sum(len(e.lines) for e in tape if isinstance(e, Output)) == 500 * len(LINES)
         assert isinstance(tape[0], Ended)
 
