@@ -12,6 +12,7 @@ from everforge.wire.errors import EverforgeError, InvalidInput, TooLarge, TooMan
 
 from .answers import RETRY_LATER_SECONDS, error_body, to_json
 from .calls import new_request_id
+from .heads import HeadWithBody
 from .settings import ServerSettings
 from .streams import Cut
 
@@ -130,7 +131,10 @@ class LimitedProtocol(HttpToolsProtocol):
             raise InvalidInput("HTTP/1.1 is spoken here")
         if len(self.pipeline) >= PIPELINE_MAX:
             raise InvalidInput("too many requests at once on one connection")
+        before = self.cycle
         super().on_headers_complete()
+        if self.cycle is not before and self.scope["method"] != "HEAD":
+            self.cycle.transport = cast(asyncio.Transport, HeadWithBody(self.transport))
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
