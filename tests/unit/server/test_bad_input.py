@@ -57,7 +57,7 @@ def fields(operation: Operation) -> dict[str, Any]:
 
 @pytest.mark.parametrize("operation", WITH_BODY, ids=lambda operation: operation.id)
 async def test_bodies_that_are_no_objects_are_refused(client: httpx2.AsyncClient, operation: Operation) -> None:
-    for body in (b"[]", b"5", b'"text"', b"{", b"\xff\xfe", b'{"a"', b"{}{}", b"nonsense", b"[" * 50_000, b'{"\\ud800": 1}'):
+    for body in (b"[]", b"5", b'"text"', b"{", b"\xff\xfe", b'{"a"', b"{}{}", b"nonsense", b"[" * 10_000, b'{"\\ud800": 1}'):
         await refused(client, operation, body)
 
 
