@@ -23,6 +23,7 @@ from .service import Service
 from .weight import is_too_heavy
 
 log = logging.getLogger(__name__)
+REQUEST_ID_LENGTH_MAX = 200
 BROKEN_PROTOCOL, STOPPING, FAILED, TOKEN_REVOKED, MACHINE_DELETED, TOO_SLOW = 1008, 1012, 1011, 4001, 4404, 4408
 
 
@@ -146,6 +147,25 @@ async def both(first: Awaitable[None], second: Awaitable[None]) -> None:
     for end in ends:
         if isinstance(end, Exception):
             raise end
+
+
+def request_id_of(message: dict[str, Any]) -> str | int | None:
+    """What the client calls its request; None when it does not. It is told again in the reply, so it must be small. Raises InvalidInput."""
+    found = message.get("request_id")
+    if isinstance(found, str) and len(found) <= REQUEST_ID_LENGTH_MAX:
+        return found
+    if found is None or (type(found) is int and -(2**63) <= found < 2**64):
+        return found
+    raise InvalidInput(f"a request_id is a text of at most {REQUEST_ID_LENGTH_MAX} characters or a whole number of 64 bits")
+
+
+def unexpected(what: str) -> EverforgeError:
+    """What a client hears of a mistake of the server's, whose log tells more. To be called where it is caught."""
+    id = new_request_id()
+    log.exception("%s failed, request %s", what, id)
+    error = EverforgeError(f"a mistake of the server's; its log tells more of request {id}")
+    error.request_id = id
+    return error
 
 
 def read_as(cls: type, value: Any) -> Any:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from everforge.machines.service import Machines
 from everforge.server import connections
 from kit.background import in_background
 from kit.service import QUIET, Running
@@ -346,6 +347,43 @@ def test_bad_requests_on_a_socket_get_an_error_and_the_socket_goes_on(running: R
         wild.frame(TEXT, b'{"type":"ping","request_id":2}')
         found = wild.until(b'"request_id":2')
         assert b'"type":"error","request_id":1,"error":{"code":"InvalidInput"' in found
+
+
+@pytest.mark.parametrize("door", ["connect", "repl"])
+@pytest.mark.parametrize("id", [b"[1]", b"{}", b"1.5", b"true", b"99999999999999999999", b'"%s"' % (b"x" * 201), b"[" * 500 + b"]" * 500])
+def test_a_request_id_is_a_short_text_or_a_number(running: Running, neighbour: Neighbour, door: str, id: bytes) -> None:
+    with Wild(running) as wild:
+        assert wild.upgrade(f"/v1/machine/{neighbour.name}/{door}").status == 101
+        wild.frame(TEXT, b'{"type":"exec","instruction":{"code":"1"},"request_id":%s}' % id)
+        found = wild.until(b"a request_id is a text of at most 200 characters")
+        assert b'"request_id":null' in found
+        for good in (b"2", b'"%s"' % (b"x" * 200), b"9223372036854775807", b"-1", b"null"):
+            wild.frame(TEXT, b'{"type":"exec","instruction":{"code":"1"},"request_id":%s}' % good)
+            wild.until(b'"request_id":' + good)
+
+
+def test_a_mistake_of_the_servers_in_one_request_is_told_and_the_socket_goes_on(
+    running: Running, neighbour: Neighbour, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*_: object, **__: object) -> object:
+        raise ZeroDivisionError("a mistake")
+
+    with Wild(running) as first, Wild(running) as second, monkeypatch.context() as patch:
+        assert first.upgrade(f"/v1/machine/{neighbour.name}/connect").status == 101
+        assert second.upgrade(f"/v1/machine/{neighbour.name}/repl").status == 101
+        patch.setattr(Machines, "interrupt", broken)
+        patch.setattr(Machines, "exec", broken)
+        for kind in (b"interrupt", b"exec"):
+            first.frame(TEXT, b'{"type":"%s","instruction":{"code":"1"},"request_id":1}' % kind)
+            first.until(b'"type":"error","request_id":1,"error":{"code":"Internal"')
+        second.frame(TEXT, b'{"type":"exec","instruction":{"code":"1"},"request_id":1}')
+        second.until(b'"error":"Internal: a mistake of the server')
+        patch.undo()
+        first.frame(TEXT, b'{"type":"ping","request_id":2}')
+        first.until(b'"reply","request_id":2')
+        second.frame(TEXT, b'{"type":"exec","instruction":{"code":"6 * 7"},"request_id":2}')
+        second.until(b'"value":"42"')
+    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ZeroDivisionError] * 3
 
 
 def test_pieces_pings_and_a_close_in_between_are_understood(running: Running, neighbour: Neighbour) -> None:

@@ -19,7 +19,7 @@ from ..answers import error_body, plain
 from ..calls import new_request_id
 from ..routes import SocketRoute
 from ..service import Service
-from ..sockets import MACHINE_DELETED, Socket, both, read_as
+from ..sockets import MACHINE_DELETED, Socket, both, read_as, request_id_of, unexpected
 from ..views import entry
 from .instructions import completed, options, which
 from .repl import named_or_new
@@ -91,13 +91,18 @@ class Connection:
             task.exception()  # a client that went away; the listener hears of it too
 
     async def _reply(self, socket: Socket, message: dict[str, Any], act: Act) -> None:
-        request_id = message.get("request_id")
+        request_id = None
         try:
-            found = await act(self._machines, self._name, message)
+            request_id = request_id_of(message)
+            reply = {"type": "reply", "request_id": request_id, **await act(self._machines, self._name, message)}
         except EverforgeError as e:
-            await socket.send({"type": "error", "request_id": request_id, "error": error_body(e, new_request_id())})
-        else:
-            await socket.send({"type": "reply", "request_id": request_id, **found})
+            reply = self._error(request_id, e)
+        except Exception:
+            reply = self._error(request_id, unexpected("a request of a WebSocket"))
+        await socket.send(reply)
+
+    def _error(self, request_id: str | int | None, error: EverforgeError) -> dict[str, Any]:
+        return {"type": "error", "request_id": request_id, "error": error_body(error, error.request_id or new_request_id())}
 
 
 # --- requests ----------------------------------------------------------------------------------------------------------------------

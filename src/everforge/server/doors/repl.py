@@ -16,7 +16,7 @@ from everforge.wire.events import Position
 
 from ..routes import SocketRoute
 from ..service import Service
-from ..sockets import Socket, both, read_as
+from ..sockets import Socket, both, read_as, request_id_of, unexpected
 from .instructions import Told, options
 
 REFUSED = -1  # the number of an instruction that was not taken
@@ -62,18 +62,24 @@ class Repl:
 
     async def _exec(self, socket: Socket, message: dict[str, Any]) -> None:
         """Whatever goes wrong is told as a result: an error message makes these clients hang."""
-        request_id = message.get("request_id")
+        request_id = None
         async with self._telling:
             try:
+                request_id = request_id_of(message)
                 text: api.InstructionText = read_as(api.InstructionText, message.get("instruction"))
                 number, _ = await self._machines.exec(self._name, text.code, **options(text))
             except EverforgeError as e:
-                await socket.send({"type": "exec_received", "seq": REFUSED, "request_id": request_id})
-                result = {"error": f"{e.code}: {e.message}", "runtime_ms": 0}
-                await socket.send({"type": "result", "instruction_id": REFUSED, "instruction_seq": REFUSED, "result": result})
+                await self._refuse(socket, request_id, e)
+            except Exception:
+                await self._refuse(socket, request_id, unexpected("an instruction of a WebSocket"))
             else:
                 self._mine[number] = Told(number)
                 await socket.send({"type": "exec_received", "seq": number, "request_id": request_id})
+
+    async def _refuse(self, socket: Socket, request_id: str | int | None, error: EverforgeError) -> None:
+        await socket.send({"type": "exec_received", "seq": REFUSED, "request_id": request_id})
+        result = {"error": f"{error.code}: {error.message}", "runtime_ms": 0}
+        await socket.send({"type": "result", "instruction_id": REFUSED, "instruction_seq": REFUSED, "result": result})
 
     async def _tell(self, socket: Socket) -> None:
         async for event in self._machines.read(self._name, self._since, follow=True):
