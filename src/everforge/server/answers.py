@@ -9,9 +9,11 @@ from typing import Any, cast
 
 from starlette.responses import Response
 
+from everforge import __version__
 from everforge.wire.errors import EverforgeError
 
 RETRY_LATER_SECONDS = 5
+VERSION_HEADER = "X-Everforge-Version"  # with every answer
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -38,7 +40,7 @@ def error_body(error: EverforgeError, request_id: str) -> dict[str, Any]:
 
 
 def refusal(error: EverforgeError, request_id: str) -> Response:
-    headers: dict[str, str] = {"X-Request-Id": request_id}
+    headers: dict[str, str] = {"X-Request-Id": request_id, VERSION_HEADER: __version__}
     if error.http_status in (429, 503):
         headers["Retry-After"] = str(error.details.get("retry_after_seconds", RETRY_LATER_SECONDS))
     if error.http_status == 401:

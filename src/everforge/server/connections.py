@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from everforge import __version__
 from everforge.wire.errors import EverforgeError, InvalidInput, TooLarge, TooMany, TooSlow
 
 from .answers import RETRY_LATER_SECONDS, error_body, to_json
@@ -19,9 +20,7 @@ from .streams import Cut
 PIPELINE_MAX = 16  # requests that wait behind one that is being answered; each takes a hundred times the memory of its bytes
 VERSIONS = ("1.1", "1.0")
 LINGER_SECONDS = 5.0  # for a client to finish sending what nobody reads any more, and to take the last of an answer
-REFUSAL = (
-    b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %s\r\nretry-after: %d\r\nconnection: close\r\n\r\n%s"
-)
+REFUSAL = b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %s\r\nx-everforge-version: %s\r\nretry-after: %d\r\nconnection: close\r\n\r\n%s"
 
 
 class _ButNotCuts(logging.Filter):
@@ -47,7 +46,7 @@ def refusal(status: int, phrase: bytes, error: EverforgeError) -> bytes:
     """An answer to what never became a request."""
     id = new_request_id()
     body = to_json(error_body(error, id))
-    return REFUSAL % (status, phrase, len(body), id.encode(), RETRY_LATER_SECONDS, body)
+    return REFUSAL % (status, phrase, len(body), id.encode(), __version__.encode(), RETRY_LATER_SECONDS, body)
 
 
 class Patience:

@@ -16,7 +16,7 @@ from everforge import __version__
 from everforge.machines.requests import key as check_key
 from everforge.wire.errors import EverforgeError, MethodNotAllowed
 
-from .answers import answer, refusal
+from .answers import VERSION_HEADER, answer, refusal
 from .bodies import decode, decode_query, query_values, read_body
 from .calls import Call, identify, new_request_id
 from .routes import Route
@@ -40,7 +40,7 @@ class Endpoint:
         began = time.perf_counter()
         response = await self._respond(request, request_id)
         response.headers["X-Request-Id"] = request_id
-        response.headers["X-Everforge-Version"] = __version__
+        response.headers[VERSION_HEADER] = __version__
         self._service.metrics.answered(request.method, self._path, response.status_code, time.perf_counter() - began)
         await response(scope, receive, send)
 

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 from websockets.asyncio.client import connect
 
+from everforge import __version__
 from everforge.server.times import to_wire
 from kit.service import Running, service
 
@@ -43,6 +44,15 @@ async def test_a_machine_is_told_whole_and_changed_in_part() -> None:
         assert (changed["tags"], changed["expires_at"], changed["metadata"]) == ({"b": "2"}, None, wanted["metadata"])
         assert (await client.delete("/v1/machine/mine")).json() == {"deleted": True}
         assert (await client.get("/v1/machine/mine")).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/v1/whoami", "/nowhere", "/v1/machine/nobody"])
+async def test_every_answer_tells_the_servers_version(path: str) -> None:
+    async with service() as s, client_of(s) as client:
+        for method in ("GET", "POST"):
+            answer = await client.request(method, path)
+            assert answer.headers["x-everforge-version"] == __version__
+            assert answer.headers["x-request-id"]
 
 
 async def test_lists_are_paged_filtered_and_stable() -> None:
