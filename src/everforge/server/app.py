@@ -68,7 +68,7 @@ def application(service: Service) -> ASGIApp:
         for route in door.routes:
             paths.setdefault(route.path, {})[route.method] = route
     routes: list[BaseRoute] = [
-        *(WebSocketRoute(socket.path, SocketEndpoint(service, socket.scope, socket.open)) for socket in SOCKETS),
+        *(WebSocketRoute(socket.path, SocketEndpoint(service, socket.scopes, socket.open)) for socket in SOCKETS),
         *(Path(path, Endpoint(service, path, methods)) for path, methods in _fixed_first(paths)),
     ]
     service.metrics.watch_streams(lambda: service.streams.count)

@@ -51,11 +51,12 @@ def new_request_id() -> str:
     return secrets.token_hex(8)
 
 
-async def identify(service: Service, connection: HTTPConnection, scope: Scope, *, owner_only: bool = False) -> Identity:
+async def identify(service: Service, connection: HTTPConnection, *scopes: Scope, owner_only: bool = False) -> Identity:
     """Raises Unauthenticated, Forbidden. A token that was seen before costs no wait."""
     token = _token(connection)
     identity = service.accounts.cached(token) or await service.accounts.identify(token)
-    identity.require(scope)
+    for scope in scopes:
+        identity.require(scope)
     if owner_only:
         identity.require_owner()
     return identity

@@ -35,7 +35,9 @@ def document(doors: Sequence[Routes], sockets: Sequence[SocketRoute], bounds: Bo
         "openapi": "3.1.0",
         "info": {"title": "Everforge", "version": __version__, "description": "Python machines that never forget."},
         "paths": paths,
-        "x-websockets": {socket.path: {"summary": socket.summary, "x-scope": socket.scope} for socket in sockets},  # OpenAPI has no word for them
+        "x-websockets": {
+            socket.path: {"summary": socket.summary, "x-scopes": list(socket.scopes)} for socket in sockets
+        },  # OpenAPI has no word for them
         "components": {
             "schemas": schemas.components,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "An API token, `id.secret`."}},

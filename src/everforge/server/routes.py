@@ -72,7 +72,7 @@ class SocketRoute:
     """A WebSocket: `open` sees the connection before it is accepted, may refuse it, and returns what to do with it then."""
 
     path: str
-    scope: Scope
+    scopes: tuple[Scope, ...]  # all of them are needed
     open: Callable[..., Awaitable[Callable[..., Awaitable[None]]]]
 
     @property

@@ -81,9 +81,9 @@ class Socket:
 class SocketEndpoint:
     """An ASGI application for one path: `open` is given the connection before it is accepted, may refuse it, and returns what to do with it then."""
 
-    def __init__(self, service: Service, scope: api.Scope, open: Callable[..., Awaitable[Callable[[Socket], Awaitable[None]]]]) -> None:
+    def __init__(self, service: Service, scopes: tuple[api.Scope, ...], open: Callable[..., Awaitable[Callable[[Socket], Awaitable[None]]]]) -> None:
         self._service = service
-        self._scope: api.Scope = scope
+        self._scopes = scopes
         self._open = open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,7 +91,7 @@ class SocketEndpoint:
         request_id = new_request_id()
         await websocket.receive()  # websocket.connect
         try:
-            identity = await identify(self._service, websocket, self._scope)
+            identity = await identify(self._service, websocket, *self._scopes)
             self._service.streams.check_room(identity)
             talk = await self._open(self._service, identity, websocket)
         except EverforgeError as e:

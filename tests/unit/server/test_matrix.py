@@ -31,6 +31,7 @@ GUARDED = [operation for operation in OPERATIONS if operation.scope is not None]
 OF_MACHINES = [operation for operation in GUARDED if operation.of_a_machine]
 NAME, NOBODYS = "machine-of-mine", "machine-of-none"  # equally long: so are the answers
 THEIRS = "theirs-and-mine"
+SOCKET_SCOPES = {"/v1/machine/{name}/repl": {"exec"}, "/v1/machine/{name}/connect": {"exec", "read"}}
 
 
 class Case:
@@ -213,9 +214,9 @@ async def refused(case: Case, path: str, authorization: str | None, name: str = 
     return response.status_code, {**body, "id": None}
 
 
-@pytest.mark.parametrize("path", [socket.path for socket in SOCKETS])
-async def test_websockets_are_refused_in_the_handshake(case: Case, path: str) -> None:
-    without = await case.running.scoped("read", "manage")
+@pytest.mark.parametrize(("path", "needed"), SOCKET_SCOPES.items())
+async def test_websockets_are_refused_in_the_handshake(case: Case, path: str, needed: set[str]) -> None:
+    without = [await case.running.scoped(*(SCOPES - {scope})) for scope in needed]
     no_manage = await case.running.scoped("read", "exec")
     before = await case.everything()
     for who, authorization in case.unauthenticated.items():
@@ -225,13 +226,21 @@ async def test_websockets_are_refused_in_the_handshake(case: Case, path: str) ->
                 assert (await refused(case, path, authorization, name))[0] == expected, who
     for token in ("", "abc", (case.unauthenticated["revoked"] or "").removeprefix("Bearer ")):
         assert (await refused(case, path, None, query=f"?_forevervm_jwt={token}"))[0] == 401
-    assert (await refused(case, path, f"Bearer {without}"))[0] == 403
+    for token in without:
+        assert (await refused(case, path, f"Bearer {token}"))[0] == 403
     assert (await refused(case, path, f"Bearer {no_manage}", "new"))[0] == 403
     theirs = await refused(case, path, f"Bearer {case.stranger}")
     nobodys = await refused(case, path, f"Bearer {case.stranger}", NOBODYS)
     assert theirs[0] == 404
     assert str(theirs) == str(nobodys).replace(NOBODYS, NAME)
     assert await case.everything() == before
+    enough = await case.running.scoped(*needed)
+    async with connect(case.running.ws + path.replace("{name}", NAME), additional_headers={"Authorization": f"Bearer {enough}"}) as socket:
+        assert json.loads(await socket.recv())["type"] == "connected"
+
+
+def test_every_websocket_is_in_the_table() -> None:
+    assert {socket.path: set(socket.scopes) for socket in SOCKETS} == SOCKET_SCOPES
 
 
 async def test_a_token_in_the_address_is_for_websockets_alone(case: Case) -> None:

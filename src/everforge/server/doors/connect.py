@@ -36,7 +36,7 @@ async def open_connect(service: Service, identity: Identity, websocket: WebSocke
     return Connection(machines, name, end if after is None else after, end).talk
 
 
-route = SocketRoute(path="/v1/machine/{name}/connect", scope="exec", open=open_connect)
+route = SocketRoute(path="/v1/machine/{name}/connect", scopes=("exec", "read"), open=open_connect)
 
 
 def _after(text: str | None) -> Position | None:

@@ -30,7 +30,7 @@ async def open_repl(service: Service, identity: Identity, websocket: WebSocket) 
     return repl.talk
 
 
-route = SocketRoute(path="/v1/machine/{name}/repl", scope="exec", open=open_repl)
+route = SocketRoute(path="/v1/machine/{name}/repl", scopes=("exec",), open=open_repl)
 
 
 async def named_or_new(machines: Machines, identity: Identity, name: str) -> str:
