@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from everforge.wire.errors import LinkInvalid, TooMany
+from everforge.wire.ids import TokenId
 
 from .identity import Identity
 
@@ -19,6 +20,11 @@ LINKS_MAX = 1_000  # open at once, of all accounts
 class Link:
     code: str
     expires_at: float
+
+
+def invalid() -> LinkInvalid:
+    """In the same words whatever is wrong with it."""
+    return LinkInvalid("this log-in link was used already, or is good no longer; ask for another with `everforge token link`")
 
 
 class Links:
@@ -40,8 +46,12 @@ class Links:
         self._forget_old()
         found = self._open.pop(code, None)
         if found is None:
-            raise LinkInvalid("this log-in link was used already, or is too old; ask for another with `everforge token link`")
+            raise invalid()
         return found[0]
+
+    def drop(self, ids: Collection[TokenId]) -> None:
+        """Those that these tokens have made: they are good no longer, and neither are their links."""
+        self._open = {code: found for code, found in self._open.items() if found[0].token_id not in ids}
 
     def _forget_old(self) -> None:
         now = self._clock()

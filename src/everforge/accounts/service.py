@@ -20,7 +20,7 @@ from . import credentials, requests
 from .credentials import Credentials
 from .identity import SCOPES, Identity
 from .known import KnownTokens
-from .links import Link, Links
+from .links import Link, Links, invalid
 from .mail import Mailer
 from .revocations import Revocations
 from .settings import AccountSettings, check
@@ -175,6 +175,7 @@ class Accounts:
     def _forget(self, ids: Sequence[TokenId]) -> None:
         self._known.drop(ids)
         self._revocations.tell(ids)
+        self._links.drop(ids)
 
     def new_link(self, identity: Identity | None = None) -> Link:
         """A one-time log-in link; the owner's, if nobody in particular asks. Raises TooMany."""
@@ -183,6 +184,8 @@ class Accounts:
     async def redeem(self, code: str) -> NewToken:
         """A token for whoever opens a link, once. Raises LinkInvalid, TooMany."""
         identity = self._links.redeem(code)
+        if self._revocations.watch(identity).is_set():  # revoked while its last request, which made the link, was under way
+            raise invalid()
         return await to_its_end(self._add_token(identity, "log-in link", identity.scopes, identity.expires_at))
 
     # --- accounts --------------------------------------------------------------------------------------------------------------------

@@ -20,7 +20,10 @@ from .streams import Cut
 PIPELINE_MAX = 16  # requests that wait behind one that is being answered; each takes a hundred times the memory of its bytes
 VERSIONS = ("1.1", "1.0")
 LINGER_SECONDS = 5.0  # for a client to finish sending what nobody reads any more, and to take the last of an answer
-REFUSAL = b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %s\r\nx-everforge-version: %s\r\nretry-after: %d\r\nconnection: close\r\n\r\n%s"
+REFUSAL = (
+    b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nx-request-id: %s\r\nx-everforge-version: %s\r\n"
+    b"retry-after: %d\r\nconnection: close\r\n\r\n%s"
+)
 
 
 class _ButNotCuts(logging.Filter):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from everforge.accounts.identity import SCOPES, Identity
+from everforge.accounts.links import LINKS_MAX
 from everforge.accounts.mail import RecordingMailer
 from everforge.accounts.service import Accounts
 from everforge.accounts.settings import AccountSettings
@@ -23,6 +24,7 @@ from everforge.wire.errors import (
     Forbidden,
     InvalidInput,
     InvitationInvalid,
+    LinkInvalid,
     MailFailed,
     SignupClosed,
     StoreDamaged,
@@ -466,3 +468,54 @@ async def test_an_account_is_deleted_with_its_tokens_but_not_with_machines(house
 async def test_settings_that_make_no_sense_are_refused(house: House, settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         await house.open(**settings)
+
+
+# --- log-in links ----------------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_link_is_good_once_and_for_a_while(house: House, accounts: Accounts, owner: Identity) -> None:
+    link = accounts.new_link(owner)
+    made = await accounts.redeem(link.code)
+    assert (await accounts.identify(made.token)).account == OWNER
+    with pytest.raises(LinkInvalid):
+        await accounts.redeem(link.code)
+    late = accounts.new_link(owner)
+    house.clock.now = late.expires_at
+    with pytest.raises(LinkInvalid):
+        await accounts.redeem(late.code)
+
+
+async def test_a_link_is_good_no_longer_than_the_token_that_made_it(house: House, accounts: Accounts, owner: Identity) -> None:
+    made = await accounts.new_token(owner)
+    identity = await accounts.identify(made.token)
+    before = accounts.new_link(identity)
+    await accounts.revoke(owner, made.record.id)
+    after = accounts.new_link(identity)  # by a request that was under way
+    brief = await accounts.new_token(owner, expires_at=house.clock.now + 60)
+    expired = accounts.new_link(await accounts.identify(brief.token))
+    house.clock.now += 61
+    for link in (before, after, expired):
+        with pytest.raises(LinkInvalid):
+            await accounts.redeem(link.code)
+    await accounts.redeem(accounts.new_link(owner).code)  # those of others are as good as before
+
+
+async def test_the_links_of_a_deleted_account_are_gone(house: House, accounts: Accounts, owner: Identity) -> None:
+    made = await accounts.create_account(owner, "ada")
+    assert made.token is not None
+    link = accounts.new_link(await accounts.identify(made.token))
+    await accounts.delete_account(owner, "ada")
+    with pytest.raises(LinkInvalid):
+        await accounts.redeem(link.code)
+    assert [token.name for token in await accounts.tokens(owner)] == ["owner.token"]
+
+
+async def test_links_that_are_gone_leave_their_room_to_others(accounts: Accounts, owner: Identity) -> None:
+    made = await accounts.new_token(owner)
+    identity = await accounts.identify(made.token)
+    for _ in range(LINKS_MAX):
+        accounts.new_link(identity)
+    with pytest.raises(TooMany):
+        accounts.new_link(owner)
+    await accounts.revoke(owner, made.record.id)
+    accounts.new_link(owner)
