@@ -21,6 +21,7 @@ from .bodies import decode, decode_query, query_values, read_body
 from .calls import Call, identify, new_request_id
 from .routes import Route
 from .service import Service
+from .streams import Cut
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,17 @@ class Endpoint:
         response.headers["X-Request-Id"] = request_id
         response.headers[VERSION_HEADER] = __version__
         self._service.metrics.answered(request.method, self._path, response.status_code, time.perf_counter() - began)
-        await response(scope, receive, send)
+        await self._send(response, request, request_id, send)
+
+    async def _send(self, response: Response, request: Request, request_id: str, send: Send) -> None:
+        """An answer that fails in its middle is cut off: what it is about was told with its first byte, or nothing can be told any more."""
+        try:
+            await response(request.scope, request.receive, send)
+        except (Cut, EverforgeError):
+            raise Cut from None
+        except Exception:
+            log.exception("request %s (%s %s) failed in the middle of its answer", request_id, request.method, self._path)
+            raise Cut from None
 
     async def _respond(self, request: Request, request_id: str) -> Response:
         try:

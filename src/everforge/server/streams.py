@@ -65,6 +65,16 @@ class Streams:
             finally:
                 watch.cancel()
 
+    async def until_revoked(self, identity: Identity, items: AsyncGenerator[T]) -> AsyncGenerator[T]:
+        """The items of a transfer, which has an end of its own and is not counted; Revoked is raised when the token is."""
+        end = asyncio.ensure_future(self._accounts.watch(identity).wait())
+        async with aclosing(items):
+            try:
+                while (item := await _first(anext(items, None), [end])) is not None:
+                    yield item
+            finally:
+                end.cancel()
+
     def guarded(self, identity: Identity, items: AsyncIterator[T]) -> AsyncGenerator[T]:
         """The items, until there are no more; Revoked is raised when the token is, or the server stops. Raises TooManyStreams at once."""
         self.check_room(identity)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass
 from email.utils import formatdate
+from typing import cast
 
 from starlette.responses import Response, StreamingResponse
 
@@ -26,12 +28,14 @@ from everforge.wire.errors import (
     TooLarge,
     TooSlow,
     TransferCut,
+    Unauthenticated,
 )
 from everforge.wire.files import FileInfo, shown
 
 from ..bodies import read_upload
 from ..calls import Call
 from ..routes import Routes
+from ..streams import Cut, Revoked
 from ..times import to_wire
 
 routes = Routes("files")
@@ -85,17 +89,27 @@ async def download(call: Call) -> Response:
     headers = {"Content-Length": str(size), "Last-Modified": formatdate(info.modified_ns / 1e9, usegmt=True), "Accept-Ranges": "bytes"}
     if wanted is not None:
         headers["Content-Range"] = f"bytes {start}-{start + size - 1}/{info.size_bytes}"
-    return StreamingResponse(_to_the_end(parts), 200 if wanted is None else 206, headers, BYTES)
+    return StreamingResponse(_sent(call, parts), 200 if wanted is None else 206, headers, BYTES)
 
 
-async def _to_the_end(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """A reader who goes away leaves nothing open behind him."""
-    try:
-        async for part in parts:
-            yield part
-    finally:
-        if isinstance(parts, AsyncGenerator):
-            await parts.aclose()
+async def _sent(call: Call, parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    """To the end, while the token is good. A reader who goes away leaves nothing open behind him."""
+    async with aclosing(call.service.streams.until_revoked(call.identity, cast("AsyncGenerator[bytes]", parts))) as guarded:
+        try:
+            async for part in guarded:
+                yield part
+        except Revoked:
+            raise Cut from None
+
+
+async def _received(call: Call) -> AsyncGenerator[bytes]:
+    """What is uploaded, while the token is good."""
+    async with aclosing(call.service.streams.until_revoked(call.identity, read_upload(call.request, call.service.settings))) as guarded:
+        try:
+            async for part in guarded:
+                yield part
+        except Revoked:
+            raise Unauthenticated("the token was revoked before all of it had arrived; nothing was written") from None
 
 
 def _range(text: str, size: int) -> tuple[int, int]:
@@ -117,7 +131,7 @@ def _range(text: str, size: int) -> tuple[int, int]:
 )  # fmt: skip
 async def upload(call: Call) -> api.FileWritten:
     """Write a file, whole or not at all; folders on the way are made."""
-    info = await call.machines.files(call.name).write(call.path("path"), read_upload(call.request, call.service.settings))
+    info = await call.machines.files(call.name).write(call.path("path"), _received(call))
     return api.FileWritten(path=info.path, size_bytes=info.size_bytes)
 
 
@@ -143,11 +157,11 @@ class ArchiveQuery(api.Query):
 async def pack(call: Call, query: ArchiveQuery) -> Response:
     """A folder as an archive."""
     parts = await call.machines.files(call.name).pack(query.path, query.format)
-    return StreamingResponse(_to_the_end(parts), media_type=ARCHIVES[query.format])
+    return StreamingResponse(_sent(call, parts), media_type=ARCHIVES[query.format])
 
 
 @routes.add("PUT", "/v1/machine/{name}/archive", scope="exec", upload=True, errors=(*ANY_FILE, ArchiveRefused, TooLarge, TooSlow, DiskFull))
 async def unpack(call: Call, query: ArchiveQuery) -> api.Unpacked:
     """Unpack an archive into a folder, whole or not at all."""
-    done = await call.machines.files(call.name).unpack(query.path, query.format, read_upload(call.request, call.service.settings))
+    done = await call.machines.files(call.name).unpack(query.path, query.format, _received(call))
     return api.Unpacked(path=query.path, files=done.files, size_bytes=done.size_bytes)
