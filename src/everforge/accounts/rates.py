@@ -29,7 +29,7 @@ class Rates:
 
     def count(self, address: str) -> None:
         """One more. Raises TooMany when there were enough."""
-        now, who = self._clock(), _customer(address)
+        now, who = self._clock(), customer(address)
         window = self._windows.get(who)
         if window is None or now >= window.began + self._seconds:
             self._windows.pop(who, None)
@@ -45,8 +45,8 @@ class Rates:
         return len(self._windows)
 
 
-def _customer(address: str) -> str:
-    """One customer has many IPv6 addresses, and could take another one each time."""
+def customer(address: str) -> str:
+    """Whose it is: one customer has many IPv6 addresses, and could take another one each time."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from everforge import __version__
+from everforge.accounts.rates import customer
 from everforge.wire.errors import EverforgeError, InvalidInput, TooLarge, TooMany, TooSlow
 
 from .answers import RETRY_LATER_SECONDS, error_body, to_json
@@ -17,7 +19,8 @@ from .heads import HeadWithBody
 from .settings import ServerSettings
 from .streams import Cut
 
-PIPELINE_MAX = 16  # requests that wait behind one that is being answered; each takes a hundred times the memory of its bytes
+PIPELINE_MAX = 128  # requests that wait behind one that is being answered; each takes a hundred times the memory of its bytes
+PIECE_BYTES = 2048  # parsed at once of what may be many requests, before a look at how many wait: 113 at most
 VERSIONS = ("1.1", "1.0")
 LINGER_SECONDS = 5.0  # for a client to finish sending what nobody reads any more, and to take the last of an answer
 REFUSAL = (
@@ -36,11 +39,31 @@ log.setLevel(logging.ERROR)  # what clients do wrong is told to them; a log that
 log.addFilter(_ButNotCuts())
 
 
-def limited(settings: ServerSettings) -> type[HttpToolsProtocol]:
+class Addresses:
+    """How many connections each client address has; IPv6 by what one customer gets."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+
+    def enter(self, client: tuple[str, int] | None) -> int:
+        """One more; how many it has now."""
+        who = customer(client[0] if client else "")
+        self._open[who] += 1
+        return self._open[who]
+
+    def leave(self, client: tuple[str, int] | None) -> None:
+        who = customer(client[0] if client else "")
+        self._open[who] -= 1
+        if self._open[who] <= 0:
+            del self._open[who]
+
+
+def limited(settings: ServerSettings, all_addresses: Addresses) -> type[HttpToolsProtocol]:
     """The protocol class of a server with these settings."""
 
     class Limited(LimitedProtocol):
         limits = settings
+        addresses = all_addresses
 
     return Limited
 
@@ -72,6 +95,7 @@ class Patience:
 
 class LimitedProtocol(HttpToolsProtocol):
     limits: ServerSettings
+    addresses: Addresses
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -80,29 +104,54 @@ class LimitedProtocol(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._header_bytes = 0
         self._in_headers = True
+        self._held = b""  # not parsed yet: requests that came before are to be answered first
+        self._deaf = False  # what comes now is not HTTP, or nothing that we understand
+        self._mistake = "this is not HTTP as it is understood here"
 
     # --- the connection ------------------------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
         self._patience = Patience(transport, self.loop)
+        of_this_address = self.addresses.enter(self.client)
         if len(self.connections) > self.limits.connections_max:
             self._refuse(503, b"Service Unavailable", TooMany("the server has too many connections; try again later"))
+            return
+        if of_this_address > self.limits.connections_per_address_max:
+            self._refuse(503, b"Service Unavailable", TooMany("there are too many connections from this address; close some, or try again later"))
             return
         self._await_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.addresses.leave(self.client)
         self._stop_waiting()
         self._patience.end()
         self._unset_keepalive_if_required()
         for cycle, _ in self.pipeline:  # never begun
             cycle.disconnected = True
         self.pipeline.clear()
+        self._held = b""
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.transport.is_closing():
-            return
+        if self._held:
+            self._held += data
+        else:
+            self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
+        """A piece at a time, for as long as no requests wait: however many came at once, few of them are in memory as more than bytes."""
+        at = 0
+        while at < len(data) and not self.pipeline and not self._deaf and not self.transport.is_closing():
+            piece = data[at : at + PIECE_BYTES] if self._in_headers else data[at:]
+            at += len(piece)
+            self._parse_piece(piece)
+        if at < len(data) and self.pipeline:
+            self._held = data[at:]
+            self.flow.pause_reading()
+            self._stop_waiting()  # the rest of the headers is here
+
+    def _parse_piece(self, data: bytes) -> None:
         if self._in_headers:
             if self._deadline is None:
                 self._await_headers()  # the first bytes of another request
@@ -130,13 +179,20 @@ class LimitedProtocol(HttpToolsProtocol):
         self._in_headers = False
         self._stop_waiting()
         if self.parser is not None and self.parser.get_http_version() not in VERSIONS:  # pyright: ignore[reportUnnecessaryComparison]
-            raise InvalidInput("HTTP/1.1 is spoken here")
+            raise self._not_understood("HTTP/1.1 is spoken here")
+        if any(name == b"transfer-encoding" and value.strip().lower() != b"chunked" for name, value in self.headers):
+            raise self._not_understood("bodies come as they are or chunked, and with no other Transfer-Encoding")
         if len(self.pipeline) >= PIPELINE_MAX:
-            raise InvalidInput("too many requests at once on one connection")
+            raise self._not_understood("too many requests at once on one connection")
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is not before and self.scope["method"] != "HEAD":
             self.cycle.transport = cast(asyncio.Transport, HeadWithBody(self.transport))
+
+    def _not_understood(self, why: str) -> InvalidInput:
+        """To be raised in the middle of parsing, which says no more than that it failed."""
+        self._mistake = why
+        return InvalidInput(why)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -150,9 +206,13 @@ class LimitedProtocol(HttpToolsProtocol):
             self._deadline = self.loop.call_later(LINGER_SECONDS, self._close)
         elif self.transport.is_closing():
             self._patience.begin(LINGER_SECONDS)
+        elif self._held:
+            held, self._held = self._held, b""
+            self._parse(held)  # or holds it again
 
     def handle_websocket_upgrade(self) -> None:
         self._stop_waiting()
+        self._deaf = True
         if self._answering:
             self._close()  # an answer is still being written to where the WebSocket would begin
             return
@@ -160,6 +220,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _unsupported_upgrade_warning(self) -> None:
         """Answered as if it had not asked; what comes then is nothing we understand."""
+        self._deaf = True
         if self._answering:
             self.cycle.keep_alive = False
         else:
@@ -173,7 +234,7 @@ class LimitedProtocol(HttpToolsProtocol):
     # --- ends ----------------------------------------------------------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(400, b"Bad Request", InvalidInput("this is not HTTP as it is understood here"))
+        self._refuse(400, b"Bad Request", InvalidInput(self._mistake))
 
     def timeout_keep_alive_handler(self) -> None:
         self._close()

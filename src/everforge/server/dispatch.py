@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from everforge import __version__
@@ -33,7 +33,7 @@ class Endpoint:
         self._service = service
         self._path = path
         self._routes = routes
-        self._allow = ", ".join(sorted(routes))
+        self._allow = ", ".join(sorted({*routes, "HEAD"} if "GET" in routes else routes))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -48,6 +48,8 @@ class Endpoint:
     async def _send(self, response: Response, request: Request, request_id: str, send: Send) -> None:
         """An answer that fails in its middle is cut off: what it is about was told with its first byte, or nothing can be told any more."""
         try:
+            if request.method == "HEAD" and isinstance(response, StreamingResponse):
+                response = await _headers_of(response)
             await response(request.scope, request.receive, send)
         except (Cut, EverforgeError):
             raise Cut from None
@@ -57,7 +59,7 @@ class Endpoint:
 
     async def _respond(self, request: Request, request_id: str) -> Response:
         try:
-            route = self._routes.get(request.method)
+            route = self._routes.get("GET" if request.method == "HEAD" else request.method)
             if route is None:
                 response = refusal(MethodNotAllowed(f"{self._path} takes {self._allow}, not {request.method[:20]}"), request_id)
                 response.headers["Allow"] = self._allow
@@ -88,3 +90,14 @@ class Endpoint:
         with self._service.arrivals.new() as arrival:
             body = await read_body(request, settings, arrival, bytes_max)
             return decode(cls, body) if body.strip() or route.body_required else cls()
+
+
+async def _headers_of(response: StreamingResponse) -> Response:
+    """Without its body, which is begun once so that it can clean up behind itself."""
+    body = response.body_iterator
+    await anext(aiter(body), None)
+    if isinstance(body, AsyncGenerator):
+        await body.aclose()
+    bare = Response(status_code=response.status_code, background=response.background)
+    bare.raw_headers = response.raw_headers
+    return bare

@@ -24,7 +24,7 @@ from .app import application
 from .arrivals import Arrivals
 from .bootstrap import close_machines, open_machines
 from .configuration import Configuration
-from .connections import limited
+from .connections import Addresses, limited
 from .metrics import Metrics
 from .service import Service
 from .settings import ServerSettings
@@ -54,11 +54,11 @@ class Door(uvicorn.Server):
 
 
 def door(service: Service) -> Door:
-    settings = service.settings
+    settings, addresses = service.settings, Addresses()
     config = uvicorn.Config(
         application(service),
-        http=limited(settings),
-        ws=limited_sockets(settings, service.arrivals),
+        http=limited(settings, addresses),
+        ws=limited_sockets(settings, addresses, service.arrivals),
         ws_max_size=settings.body_bytes_max,
         ws_ping_interval=None,  # ForeverVM's Rust client takes a ping for a message
         ws_ping_timeout=None,

@@ -26,6 +26,7 @@ class ServerSettings:
     arriving_bytes_max: int = 256 * MB  # all bodies and messages under way together, beyond the first 64 KB of each
     upload_bytes_max: int = 10 * 1024 * MB  # one file or archive; a machine's disk is its real limit
     connections_max: int = 5_000  # HTTP and WebSocket together
+    connections_per_address_max: int = 2_500  # so that one client leaves room to others; behind a proxy all come from one address
     streams_per_account_max: int = 2_000  # WebSockets and followed tapes
 
     # --- patience of what goes out
@@ -52,7 +53,8 @@ def check(settings: ServerSettings) -> None:
             "patience is above 0",
         ),
         (
-            min(s.header_bytes_max, s.body_bytes_max, s.stranger_body_bytes_max, s.upload_bytes_max, s.connections_max) > 0,
+            min(s.header_bytes_max, s.body_bytes_max, s.stranger_body_bytes_max, s.upload_bytes_max, s.connections_max, s.connections_per_address_max)
+            > 0,
             "limits are above 0",
         ),
         (s.arriving_bytes_max >= s.body_bytes_max, "arriving_bytes_max is at least body_bytes_max"),

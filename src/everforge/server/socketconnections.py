@@ -17,7 +17,7 @@ from websockets.frames import CloseCode, Frame
 from everforge.wire.errors import TooLarge, TooMany
 
 from .arrivals import Arrivals
-from .connections import LINGER_SECONDS, Patience, refusal
+from .connections import LINGER_SECONDS, Addresses, Patience, refusal
 from .settings import ServerSettings
 from .sockets import TOO_SLOW
 
@@ -28,11 +28,12 @@ log = logging.getLogger(__name__)
 log.setLevel(logging.ERROR)  # less than that would tell addresses, which may have a token in them
 
 
-def limited_sockets(settings: ServerSettings, all_arrivals: Arrivals) -> type[WebSocketsSansIOProtocol]:
+def limited_sockets(settings: ServerSettings, all_addresses: Addresses, all_arrivals: Arrivals) -> type[WebSocketsSansIOProtocol]:
     """The protocol class of a server with these settings."""
 
     class Limited(LimitedSocketProtocol):
         limits = settings
+        addresses = all_addresses
         arrivals = all_arrivals
 
     return Limited
@@ -40,6 +41,7 @@ def limited_sockets(settings: ServerSettings, all_arrivals: Arrivals) -> type[We
 
 class LimitedSocketProtocol(WebSocketsSansIOProtocol):
     limits: ServerSettings
+    addresses: Addresses  # the connection was counted when it was made
     arrivals: Arrivals
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -59,6 +61,7 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._patience.end()
+        self.addresses.leave(self.client)
         self._arrival.end()
         self._stop_waiting()
         super().connection_lost(exc)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack
@@ -149,6 +150,29 @@ def test_one_connection_too_many_is_told_so(running: Running) -> None:
                 answer = last.answer()
                 assert (answer.status, answer.json()["retry"], answer.headers["retry-after"]) == (503, "later", "5")
         until(lambda: _is_let_in(small))
+
+
+def test_one_address_has_so_many_connections_and_others_are_unharmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "LINGER_SECONDS", 0.3)
+    with in_background(settings=replace(SHORT, connections_per_address_max=3, header_seconds=30.0)) as small:
+        name = "there"
+        with httpx2.Client(base_url=small.url, headers=small.headers) as client:
+            client.post("/v1/machine/new", json={"name": name}).raise_for_status()
+        with ExitStack() as many:
+            for _ in range(2):
+                many.enter_context(Wild(small)).send(b"GET")
+            assert many.enter_context(Wild(small)).upgrade(f"/v1/machine/{name}/connect").status == 101  # it counts as well
+            with Wild(small) as last:
+                answer = last.answer()
+                assert (answer.status, answer.json()["code"]) == (503, "TooMany")
+                assert "this address" in answer.json()["message"]
+            with socket.create_connection(("127.0.0.1", int(small.url.rpartition(":")[2])), source_address=("127.0.0.2", 0)) as other:
+                other.sendall(request("GET", "/healthz", Connection="close"))
+                assert other.recv(65_536).startswith(b"HTTP/1.1 200")
+        for _ in range(5):  # those who left, in whichever way, are not counted any more
+            until(lambda: _is_let_in(small))
+            with Wild(small) as wild:
+                assert wild.upgrade(f"/v1/machine/{name}/connect").status == 101
 
 
 def _is_let_in(running: Running) -> bool:

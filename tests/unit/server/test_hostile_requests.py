@@ -104,11 +104,36 @@ def test_requests_in_one_packet_are_answered_in_their_order(running: Running) ->
             assert f"number-{number}" in wild.answer().json()["message"]
 
 
-def test_no_more_requests_wait_on_one_connection_than_a_few(running: Running, neighbour: Neighbour) -> None:
+def test_however_many_requests_come_at_once_few_wait_and_all_are_answered(
+    running: Running, neighbour: Neighbour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting: list[int] = []
+    begin = connections.LimitedProtocol.on_message_begin
+
+    def counted(protocol: connections.LimitedProtocol) -> None:
+        waiting.append(len(protocol.pipeline))
+        begin(protocol)
+
+    monkeypatch.setattr(connections.LimitedProtocol, "on_message_begin", counted)
     with Wild(running) as wild:
-        wild.send(request("GET", "/healthz") * 5_000)
-        assert wild.rest().count(b"HTTP/1.1 200") <= connections.PIPELINE_MAX + 1
+        wild.send(b"GET / HTTP/1.1\r\n\r\n" * 3_000 + b"".join(request("GET", f"/v1/machine/number-{n}", running) for n in range(40)))
+        for _ in range(3_000):
+            assert wild.answer().status == 200
+        for number in range(40):
+            assert f"number-{number}" in wild.answer().json()["message"]
+    assert 1 < max(waiting) <= connections.PIPELINE_MAX
     neighbour.is_served()
+
+
+def test_bodies_behind_requests_that_wait_belong_to_them(running: Running) -> None:
+    bodies = [json.dumps({"tags": {"n": str(number) * 500}, "state": number}).encode() for number in range(60)]
+    with Wild(running) as wild:
+        wild.send(b"".join(request("POST", "/v1/machine/list", running, body) for body in bodies))
+        for _ in bodies:
+            answer = wild.answer()
+            assert (answer.status, answer.json()["message"][:5]) == (400, "state")
+        wild.send(request("GET", "/healthz"))
+        assert wild.answer().status == 200
 
 
 def test_old_clients_are_answered_and_the_connection_closed(running: Running) -> None:
@@ -135,12 +160,39 @@ def test_a_doubled_slash_is_one(running: Running) -> None:
         assert wild.answer().json() == {"account": "owner"}
 
 
-@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE", "PUT"])
+@pytest.mark.parametrize(
+    "path", ["healthz", "", "v1/whoami", "v1/machine/{name}", "v1/machine/{name}/tape", "v1/machine/{name}/exec/0/stream-result"]
+)
+def test_head_gets_the_headers_that_get_gets(running: Running, neighbour: Neighbour, path: str) -> None:
+    neighbour.run("1")
+    found: list[dict[str, str]] = []
+    with Wild(running) as wild:
+        for method in ("HEAD", "GET"):
+            wild.send(request(method, "/" + path.format(name=neighbour.name), running))
+            answer = wild.answer(body=method == "GET")
+            assert answer.status == 200
+            found.append({name: value for name, value in answer.headers.items() if name not in ("x-request-id", "transfer-encoding")})
+    assert found[0] == found[1]
+
+
+def test_head_of_a_file_tells_its_size_and_leaves_nothing_open(running: Running, neighbour: Neighbour) -> None:
+    with Wild(running) as wild:
+        wild.send(request("PUT", f"/v1/machine/{neighbour.name}/files/x", running, b"x" * 300_000))
+        assert wild.answer().status == 200
+        for _ in range(20):  # more than may be under way at once
+            wild.send(request("HEAD", f"/v1/machine/{neighbour.name}/files/x", running))
+            answer = wild.answer(body=False)
+            assert (answer.status, answer.headers["content-length"]) == (200, "300000")
+        wild.send(request("HEAD", f"/v1/machine/{neighbour.name}/files/none", running))
+        assert wild.answer(body=False).status == 404
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "PUT"])
 def test_methods_that_a_path_does_not_take_are_told_which_it_takes(running: Running, method: str) -> None:
     with Wild(running) as wild:
         wild.send(request(method, "/healthz"))
-        answer = wild.answer(body=method != "HEAD")
-        assert (answer.status, answer.headers["allow"]) == (405, "GET")
+        answer = wild.answer()
+        assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
         wild.send(request("GET", "/healthz"))
         assert wild.answer().status == 200
 
@@ -172,6 +224,25 @@ def test_headers_just_too_long_are_told_so(running: Running) -> None:
         wild.send(b"GET /healthz HTTP/1.1\r\nA: " + b"x" * 66_000)
         answer = wild.answer()
         assert (answer.status, answer.json()["code"]) == (431, "TooLarge")
+
+
+@pytest.mark.parametrize("head", [b"A: " + b"x" * 70_000, b"A: b\r\n" * 12_000 + b"B: c", b"A: " + b"x" * 200_000])
+def test_headers_that_are_too_long_are_refused_also_when_they_come_whole(running: Running, neighbour: Neighbour, head: bytes) -> None:
+    for path in ("healthz", f"v1/machine/{neighbour.name}/connect"):
+        with Wild(running) as wild:
+            wild.send(b"GET /%s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n%s\r\n\r\n" % (path.encode(), head))
+            answer = wild.answer()
+            assert (answer.status, answer.json()["code"]) == (431, "TooLarge")
+    neighbour.is_served()
+
+
+@pytest.mark.parametrize("coding", ["gzip", "gzip, chunked", "identity", "deflate", "Chunked, gzip"])
+def test_a_transfer_encoding_that_nobody_decodes_is_refused(running: Running, coding: str) -> None:
+    with Wild(running) as wild:
+        wild.send(request("POST", "/v1/machine/list", running, Transfer_Encoding=coding) + b"2\r\n{}\r\n0\r\n\r\n")
+        answer = wild.answer()
+        assert answer.status == 400
+        assert wild.rest() == b""
 
 
 def test_an_enormous_body_is_refused_by_what_it_says_and_by_what_it_is(running: Running, neighbour: Neighbour) -> None:
