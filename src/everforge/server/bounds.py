@@ -17,7 +17,12 @@ POSITION_MAX = 10**17  # of a tape; and of what can be asked for by number
 MACHINE_NAME = {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", "maxLength": NAME_LENGTH_MAX, "example": "c0-k3f8q2mz7xwa"}
 SNAPSHOT_NAME = {"pattern": "^[A-Za-z0-9][A-Za-z0-9 ._-]*$", "maxLength": 100}
 ACCOUNT_NAME = {"pattern": "^[a-zA-Z0-9][a-zA-Z0-9_-]{2,15}$"}
-IDEMPOTENCY_KEY = {"type": "string", "minLength": 1, "maxLength": KEY_LENGTH_MAX, "pattern": "^[!-~]+$"}
+IDEMPOTENCY_KEY = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": KEY_LENGTH_MAX,
+    "pattern": "^[!-~]([ -~]*[!-~])?$",
+}  # HTTP takes spaces away at both ends
 NUMBER = {"type": "integer", "minimum": 0, "maximum": POSITION_MAX}
 PATH_PARAMETERS: Bounds = {
     "name": MACHINE_NAME,
@@ -53,6 +58,7 @@ def bounds(server: ServerSettings, machines: MachineSettings) -> Bounds:
         "scopes": {"minItems": 1},
         "tags": tags,
         "timeout_seconds": {"minimum": 0.001, "maximum": m.timeout_seconds_max},
+        "FilesQuery.limit": {"minimum": 1, "maximum": server.list_machines_max},
         "InstructionsQuery.after": {"minimum": -1, "maximum": POSITION_MAX},
         "ListMachines.limit": {"minimum": 1, "maximum": server.list_machines_max},
         "MachineChange.expires_at": {"description": "A time, or `never`."},

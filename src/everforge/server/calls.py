@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from dataclasses import dataclass
 from typing import Any
@@ -9,13 +10,15 @@ from typing import Any
 from starlette.requests import HTTPConnection, Request
 
 from everforge.accounts.identity import Identity
+from everforge.machines.requests import KEY_LENGTH_MAX
 from everforge.machines.service import Machines
 from everforge.wire.api import Scope
-from everforge.wire.errors import Unauthenticated
+from everforge.wire.errors import InvalidInput, Unauthenticated
 
 from .service import Service
 
 BROWSER_TOKEN = "_forevervm_jwt"  # query parameter of WebSockets made by browsers, which cannot set headers
+_KEY = re.compile(rf"[ -~]{{1,{KEY_LENGTH_MAX}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,13 @@ class Call:
 
     def path(self, name: str) -> Any:
         return self.request.path_params[name]
+
+
+def check_key(value: object) -> str | None:
+    """An idempotency key, or none. Raises InvalidInput."""
+    if value is None or (isinstance(value, str) and _KEY.fullmatch(value)):
+        return value
+    raise InvalidInput(f"an idempotency key has 1 to {KEY_LENGTH_MAX} characters of ASCII, from space to ~")
 
 
 def new_request_id() -> str:

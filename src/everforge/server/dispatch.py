@@ -13,12 +13,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from everforge import __version__
-from everforge.machines.requests import key as check_key
 from everforge.wire.errors import EverforgeError, MethodNotAllowed
 
 from .answers import VERSION_HEADER, answer, refusal
 from .bodies import decode, decode_query, query_values, read_body
-from .calls import Call, identify, new_request_id
+from .calls import Call, check_key, identify, new_request_id
 from .routes import Route
 from .service import Service
 from .streams import Cut

@@ -9,7 +9,7 @@ from typing import Any
 
 from everforge import __version__
 from everforge.wire import api
-from everforge.wire.errors import EverforgeError, Forbidden, InvalidInput, RouteNotFound, Stopping, TooLarge, TooSlow, Unauthenticated
+from everforge.wire.errors import EverforgeError, Forbidden, InvalidInput, RouteNotFound, Stopping, TooLarge, TooMany, TooSlow, Unauthenticated
 
 from .bodies import adapter
 from .bounds import IDEMPOTENCY_KEY, PATH_PARAMETERS, Bounds, apply
@@ -119,6 +119,8 @@ def _errors(route: Route) -> list[type[EverforgeError]]:
         found += [Unauthenticated, Forbidden]
     if route.body is not None or route.upload:
         found += [TooLarge, TooSlow]
+    if route.body is not None:
+        found.append(TooMany)  # bodies under way
     if "{" in route.path:
         found.append(RouteNotFound)  # a name with a slash in it is another path
     return found

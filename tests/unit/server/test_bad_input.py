@@ -38,7 +38,10 @@ async def refused(
     client: httpx2.AsyncClient, operation: Operation, body: bytes | None = None, *, field: str = "", query: str = "", **headers: str
 ) -> None:
     response = await client.request(
-        operation.method, operation.url(VALUES) + query, content=body, headers={"Content-Type": "application/json", **headers}
+        operation.method,
+        operation.url(VALUES) + query,
+        content=body,
+        headers={name: value.encode("latin-1") for name, value in {"Content-Type": "application/json", **headers}.items()},
     )
     told = f"{operation.id} {body!r:.200} {query}: {response.status_code} {response.text[:300]}"
     assert response.status_code == 400, told
@@ -105,7 +108,7 @@ async def test_bad_queries_are_refused_by_name(client: httpx2.AsyncClient, opera
 @pytest.mark.parametrize("operation", KEYED, ids=lambda operation: operation.id)
 async def test_keys_that_are_none_are_refused(client: httpx2.AsyncClient, operation: Operation) -> None:
     body = json.dumps(operation.example).encode()
-    for key in ("", "x" * 256, "a\tb"):
+    for key in ("", "x" * 256, "a\tb", "caf\xe9", "\xa0"):
         await refused(client, operation, body, field="key", **{"Idempotency-Key": key})
 
 

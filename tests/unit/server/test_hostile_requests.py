@@ -407,6 +407,7 @@ def test_broken_frames_close_the_socket_with_the_right_code(running: Running, ne
         {"type": "exec", "request_id": 1, "instruction": {"code": "1", "timeout_seconds": float("nan")}},
         {"type": "exec", "request_id": 1, "instruction": {"code": "1"}, "key": "x" * 10_000},
         {"type": "exec", "request_id": 1, "instruction": {"code": "1"}, "key": 5},
+        {"type": "exec", "request_id": 1, "instruction": {"code": "1"}, "key": "caf\xe9"},
         {"type": "exec", "request_id": 1, "instruction": {"code": "1"}, "interrupt": "yes"},
         NESTED,
     ],

@@ -114,6 +114,41 @@ def test_every_operation_is_described_and_has_a_name_and_an_example_of_its_own()
         assert body is None or "example" in body, f"{operation.id} has no example of its body"
 
 
+ERRORS = {
+    "POST /v1/machine/new": {"NameTaken", "NoCapacity", "TooMany", "TooLarge", "DiskFull", "KeyReused"},
+    "POST /v1/machine/{name}/exec": {"QueueFull", "TooMany", "KeyReused", "MachineBroken"},
+    "POST /v1/machine/{name}/fork": {"QueueFull", "NameTaken", "Refused", "NoCapacity"},
+    "POST /v1/machine/{name}/hibernate": {"QueueFull", "Refused", "DiskFull", "MachineFailed"},
+    "POST /v1/machine/{name}/wake": {"QueueFull", "Refused", "NoCapacity", "MachineBroken"},
+    "POST /v1/machine/{name}/reset": {"QueueFull", "Refused", "NoCapacity"},
+    "POST /v1/machine/{name}/snapshots": {"QueueFull", "Refused", "NameTaken", "DiskFull"},
+    "DELETE /v1/machine/{name}/snapshots/{snapshot}": {"Refused", "SnapshotNotFound"},
+    "POST /v1/machine/{name}/rollback": {"QueueFull", "Refused", "PointNotKept", "SnapshotNotFound"},
+    "GET /v1/machine/{name}/files/{path}": {"QueueFull", "NoCapacity", "RangeInvalid", "TransferCut"},
+    "PUT /v1/machine/{name}/files/{path}": {"QueueFull", "NoCapacity", "DiskFull", "TooLarge", "TooSlow"},
+    "PUT /v1/machine/{name}/archive": {"QueueFull", "ArchiveRefused", "DiskFull"},
+    "POST /v1/invitations": {"SignupClosed", "TooMany"},
+    "POST /v1/tokens": {"TooMany", "Forbidden"},
+    "POST /internal/signup": {"SignupClosed", "InvitationInvalid", "TooMany", "TooLarge", "MailFailed"},
+}
+
+
+@pytest.mark.parametrize("id", ERRORS)
+def test_the_errors_that_an_operation_can_answer_are_told(id: str) -> None:
+    [operation] = [operation for operation in operations(DOCUMENT) if operation.id == id]
+    told = {code for response in operation.spec["responses"].values() for code in response["description"].split(", ")}
+    assert ERRORS[id] <= told
+
+
+def test_every_limit_of_a_page_has_its_bounds() -> None:
+    for operation in operations(DOCUMENT):
+        for parameter in operation.spec["parameters"]:
+            if parameter["name"] == "limit":
+                schema = next(branch for branch in parameter["schema"].get("anyOf", [parameter["schema"]]) if branch["type"] == "integer")
+                assert schema["minimum"] == 1, operation.id
+                assert schema["maximum"] == (500 if operation.path.endswith("/exec") else 1000), operation.id
+
+
 def test_every_error_is_described_by_the_one_form_of_errors() -> None:
     for operation in operations(DOCUMENT):
         assert "default" not in operation.spec["responses"]  # would allow everything

@@ -16,7 +16,7 @@ from everforge.wire.errors import EverforgeError, InvalidInput, ProtocolError, W
 from everforge.wire.events import Position
 
 from ..answers import error_body, plain
-from ..calls import new_request_id
+from ..calls import check_key, new_request_id
 from ..routes import SocketRoute
 from ..service import Service
 from ..sockets import MACHINE_DELETED, Socket, both, read_as, request_id_of, unexpected
@@ -115,7 +115,7 @@ async def _exec(machines: Machines, name: str, message: dict[str, Any]) -> dict[
     interrupt = message.get("interrupt", False)
     if not isinstance(interrupt, bool):
         raise InvalidInput("interrupt is true or false")
-    number, interrupted = await machines.exec(name, text.code, **options(text), interrupt=interrupt, key=message.get("key"))
+    number, interrupted = await machines.exec(name, text.code, **options(text), interrupt=interrupt, key=check_key(message.get("key")))
     return {"instruction_seq": number, "interrupted": interrupted}
 
 

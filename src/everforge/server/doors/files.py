@@ -13,15 +13,13 @@ from starlette.responses import Response, StreamingResponse
 from everforge.wire import api
 from everforge.wire.errors import (
     ArchiveRefused,
-    DiskFull,
     FileNotFound,
     FileRefused,
     FolderNotEmpty,
     GuestTooOld,
     InvalidInput,
     MachineBroken,
-    MachineFailed,
-    MachineNotFound,
+    NoCapacity,
     NotAFile,
     NotAFolder,
     RangeInvalid,
@@ -37,9 +35,10 @@ from ..calls import Call
 from ..routes import Routes
 from ..streams import Cut, Revoked
 from ..times import to_wire
+from .machines import IN_TURN
 
 routes = Routes("files")
-ANY_FILE = (GuestTooOld, MachineNotFound, MachineBroken, MachineFailed, FileNotFound, FileRefused, NotAFolder, TransferCut)
+ANY_FILE = (GuestTooOld, *IN_TURN, MachineBroken, NoCapacity, FileNotFound, FileRefused, NotAFolder, TransferCut)
 BYTES = "application/octet-stream"
 ARCHIVES = {"tar": "application/x-tar", "tar.gz": "application/gzip", "zip": "application/zip"}
 
@@ -127,7 +126,7 @@ def _range(text: str, size: int) -> tuple[int, int]:
 
 @routes.add(
     "PUT", "/v1/machine/{name}/files/{path:file}", scope="exec", upload=True,
-    errors=(*ANY_FILE, NotAFile, TooLarge, TooSlow, DiskFull),
+    errors=(*ANY_FILE, NotAFile, TooLarge, TooSlow),
 )  # fmt: skip
 async def upload(call: Call) -> api.FileWritten:
     """Write a file, whole or not at all; folders on the way are made."""
@@ -160,7 +159,7 @@ async def pack(call: Call, query: ArchiveQuery) -> Response:
     return StreamingResponse(_sent(call, parts), media_type=ARCHIVES[query.format])
 
 
-@routes.add("PUT", "/v1/machine/{name}/archive", scope="exec", upload=True, errors=(*ANY_FILE, ArchiveRefused, TooLarge, TooSlow, DiskFull))
+@routes.add("PUT", "/v1/machine/{name}/archive", scope="exec", upload=True, errors=(*ANY_FILE, ArchiveRefused, TooLarge, TooSlow))
 async def unpack(call: Call, query: ArchiveQuery) -> api.Unpacked:
     """Unpack an archive into a folder, whole or not at all."""
     done = await call.machines.files(call.name).unpack(query.path, query.format, _received(call))

@@ -123,7 +123,7 @@ async def delete_account(call: Call) -> api.Deleted:
     return api.Deleted(deleted=True)
 
 
-@routes.add("POST", "/v1/invitations", scope="manage", owner_only=True, example={"email": "ada@example.org"})
+@routes.add("POST", "/v1/invitations", scope="manage", owner_only=True, errors=(SignupClosed, TooMany), example={"email": "ada@example.org"})
 async def invite(call: Call, body: api.NewInvitation | None = None) -> api.Invitation:
     """An invitation to sign up."""
     wanted = body or api.NewInvitation()

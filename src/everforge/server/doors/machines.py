@@ -12,6 +12,7 @@ from everforge.machines.requests import NewMachine, SnapshotOf
 from everforge.store.base import MachineQuery
 from everforge.wire import api
 from everforge.wire.errors import (
+    DiskFull,
     ImageNotFound,
     InvalidInput,
     KeyReused,
@@ -20,6 +21,8 @@ from everforge.wire.errors import (
     MachineNotFound,
     NameTaken,
     NoCapacity,
+    QueueFull,
+    Refused,
     SnapshotNotFound,
     WrongState,
 )
@@ -31,12 +34,14 @@ from ..times import from_wire
 from ..views import listed_machine, machine_fields
 
 routes = Routes("machines")
+# What takes its turn behind instructions: there may be too many, what comes before may cancel it, and the machine may not be able to.
+IN_TURN = (MachineNotFound, QueueFull, Refused, MachineFailed, DiskFull)
 RESIDENCES = {"ready": {"awake", "saving"}, "busy": {"awake", "saving"}}
 
 
 @routes.add(
     "POST", "/v1/machine/new", scope="manage", keyed=True,
-    errors=(NameTaken, ImageNotFound, KeyReused, NoCapacity, MachineNotFound, SnapshotNotFound),
+    errors=(NameTaken, ImageNotFound, KeyReused, NoCapacity, MachineNotFound, SnapshotNotFound, MachineFailed, DiskFull),
     example={"tags": {"project": "demo"}, "memory_mb": 1024},
 )  # fmt: skip
 async def create(call: Call, body: api.NewMachine | None = None) -> api.MachineCreated:
@@ -121,7 +126,9 @@ async def _machine(call: Call) -> api.Machine:
     )
 
 
-@routes.add("PATCH", "/v1/machine/{name}", scope="manage", errors=(MachineNotFound,), example={"tags": {"project": "demo"}, "idle_seconds": 60})
+@routes.add(
+    "PATCH", "/v1/machine/{name}", scope="manage", errors=(MachineNotFound, DiskFull), example={"tags": {"project": "demo"}, "idle_seconds": 60}
+)
 async def change(call: Call, body: api.MachineChange) -> api.Machine:
     """Change a machine's tags, metadata or settings; what is not named stays."""
     fields: dict[str, Any] = {
@@ -143,7 +150,7 @@ async def delete(call: Call) -> api.Deleted:
 
 
 @routes.add(
-    "POST", "/v1/machine/{name}/fork", scope="manage", keyed=True, errors=(MachineNotFound, MachineBroken, NameTaken, KeyReused, MachineFailed),
+    "POST", "/v1/machine/{name}/fork", scope="manage", keyed=True, errors=(*IN_TURN, MachineBroken, NameTaken, KeyReused, NoCapacity),
     example={"count": 1},
 )  # fmt: skip
 async def fork(call: Call, body: api.Fork | None = None) -> api.Forked:
@@ -154,21 +161,21 @@ async def fork(call: Call, body: api.Fork | None = None) -> api.Forked:
     return api.Forked(machine_name=names[0], machine_names=list(names))
 
 
-@routes.add("POST", "/v1/machine/{name}/hibernate", scope="manage", errors=(MachineNotFound, MachineFailed, WrongState, MachineBroken))
+@routes.add("POST", "/v1/machine/{name}/hibernate", scope="manage", errors=(*IN_TURN, WrongState, MachineBroken))
 async def hibernate(call: Call) -> api.Machine:
     """Put a machine to sleep after what it has to do; answers when it is asleep."""
     await call.machines.hibernate(call.name)
     return await _machine(call)
 
 
-@routes.add("POST", "/v1/machine/{name}/wake", scope="exec", errors=(MachineNotFound, MachineFailed, MachineBroken, NoCapacity))
+@routes.add("POST", "/v1/machine/{name}/wake", scope="exec", errors=(*IN_TURN, MachineBroken, NoCapacity))
 async def wake(call: Call) -> api.Machine:
     """Wake a machine; answers when it is awake."""
     await call.machines.wake(call.name)
     return await _machine(call)
 
 
-@routes.add("POST", "/v1/machine/{name}/reset", scope="manage", errors=(MachineNotFound, MachineFailed))
+@routes.add("POST", "/v1/machine/{name}/reset", scope="manage", errors=(*IN_TURN, NoCapacity))
 async def reset(call: Call) -> api.WasReset:
     """Begin again from the machine's image. Undone by rolling back to `undo`."""
     return api.WasReset(undo=await call.machines.reset(call.name))

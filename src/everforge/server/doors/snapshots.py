@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from everforge.wire import api
-from everforge.wire.errors import MachineBroken, MachineFailed, MachineNotFound, PointNotKept, SnapshotNotFound
+from everforge.wire.errors import MachineBroken, MachineNotFound, NameTaken, NoCapacity, PointNotKept, SnapshotNotFound
 
 from .. import views
 from ..calls import Call
 from ..routes import Routes
+from .machines import IN_TURN
 
 routes = Routes("snapshots")
 
@@ -19,14 +20,14 @@ async def list_snapshots(call: Call) -> api.SnapshotList:
 
 
 @routes.add(
-    "POST", "/v1/machine/{name}/snapshots", scope="manage", errors=(MachineNotFound, MachineBroken, MachineFailed), example={"name": "before"}
+    "POST", "/v1/machine/{name}/snapshots", scope="manage", errors=(*IN_TURN, MachineBroken, NameTaken, NoCapacity), example={"name": "before"}
 )
 async def take(call: Call, body: api.NewSnapshot | None = None) -> api.Snapshot:
     """Take a snapshot. A named one is kept until it is deleted."""
     return views.snapshot(await call.machines.snapshot(call.name, body.name if body else None))
 
 
-@routes.add("DELETE", "/v1/machine/{name}/snapshots/{snapshot}", scope="manage", errors=(MachineNotFound, SnapshotNotFound))
+@routes.add("DELETE", "/v1/machine/{name}/snapshots/{snapshot}", scope="manage", errors=(*IN_TURN, SnapshotNotFound))
 async def forget(call: Call) -> api.Deleted:
     """Let a snapshot go, by id or name."""
     await call.machines.forget(call.name, call.path("snapshot"))
@@ -34,7 +35,7 @@ async def forget(call: Call) -> api.Deleted:
 
 
 @routes.add(
-    "POST", "/v1/machine/{name}/rollback", scope="manage", errors=(MachineNotFound, SnapshotNotFound, PointNotKept, MachineFailed),
+    "POST", "/v1/machine/{name}/rollback", scope="manage", errors=(*IN_TURN, SnapshotNotFound, PointNotKept, NoCapacity),
     example={"to": "before"},
 )  # fmt: skip
 async def roll_back(call: Call, body: api.Rollback | None = None) -> api.RolledBack:
