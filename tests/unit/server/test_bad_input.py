@@ -41,7 +41,7 @@ async def refused(
         operation.method,
         operation.url(VALUES) + query,
         content=body,
-        headers={name: value.encode("latin-1") for name, value in {"Content-Type": "application/json", **headers}.items()},
+        headers=[(name.encode(), value.encode("latin-1")) for name, value in {"Content-Type": "application/json", **headers}.items()],
     )
     told = f"{operation.id} {body!r:.200} {query}: {response.status_code} {response.text[:300]}"
     assert response.status_code == 400, told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 
@@ -10,7 +11,9 @@ import pytest
 from websockets.asyncio.client import connect
 
 from everforge import __version__
+from everforge.server.doors import machines
 from everforge.server.times import to_wire
+from kit.house import quick
 from kit.service import Running, service
 
 
@@ -73,6 +76,38 @@ async def test_lists_are_paged_filtered_and_stable() -> None:
         assert [m["name"] for m in (await client.get("/v1/machine/list", params={"name_prefix": "m3"})).json()["machines"]] == ["m3"]
         assert (await client.post("/v1/machine/m0/hibernate")).json()["state"] == "asleep"
         assert [m["name"] for m in (await client.get("/v1/machine/list", params={"state": "asleep"})).json()["machines"]] == ["m0"]
+
+
+async def listed(client: httpx2.AsyncClient, **query: str | int) -> tuple[list[str], int]:
+    """All of them, and how many pages they took."""
+    names: list[str] = []
+    pages, after = 0, None
+    while True:
+        page = (await client.get("/v1/machine/list", params={**query, **({"after": after} if after else {})})).json()
+        names += [machine["name"] for machine in page["machines"]]
+        pages += 1
+        if (after := page["next"]) is None:
+            return names, pages
+
+
+async def test_a_page_of_one_state_is_not_empty_while_there_are_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machines, "BATCH", 2)
+    async with service(machines=quick(timeout_seconds=60.0)) as s, client_of(s) as client:
+        for n in range(9):
+            await client.post("/v1/machine/new", json={"name": f"m{n}"})
+            await client.post(f"/v1/machine/m{n}/exec", json={"instruction": {"code": "hang()" if n in (0, 3, 4) else "1"}})
+        for n in range(9):
+            while ((await client.get(f"/v1/machine/m{n}")).json()["state"] == "busy") != (n in (0, 3, 4)):
+                await asyncio.sleep(0.01)
+        first = (await client.get("/v1/machine/list", params={"state": "busy", "limit": 1})).json()
+        assert [machine["name"] for machine in first["machines"]] == ["m4"]
+        for limit in (1, 2, 3, 10):
+            assert (await listed(client, state="busy", limit=limit))[0] == ["m4", "m3", "m0"]
+        assert (await listed(client, limit=2))[0] == [f"m{n}" for n in range(8, -1, -1)]
+        monkeypatch.setattr(machines, "LOOKED_AT_MAX", 2)  # a page looks at so many, and then says where to go on
+        names, pages = await listed(client, state="busy", limit=2)
+        assert names == ["m4", "m3", "m0"]
+        assert pages > 2
 
 
 async def test_fork_snapshot_rollback_and_reset_go_through() -> None:

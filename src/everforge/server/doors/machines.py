@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from everforge.machines.requests import NewMachine, SnapshotOf
+from everforge.machines.service import Machines, MachineView
 from everforge.store.base import MachineQuery
 from everforge.wire import api
 from everforge.wire.errors import (
@@ -36,6 +37,8 @@ from ..views import listed_machine, machine_fields
 routes = Routes("machines")
 # What takes its turn behind instructions: there may be too many, what comes before may cancel it, and the machine may not be able to.
 IN_TURN = (MachineNotFound, QueueFull, Refused, MachineFailed, DiskFull)
+BATCH = 100  # looked at together, for those of one state
+LOOKED_AT_MAX = 2_000  # for one page: what takes longer goes on with the next
 RESIDENCES = {"ready": {"awake", "saving"}, "busy": {"awake", "saving"}}
 
 
@@ -89,17 +92,37 @@ async def _list(call: Call, wanted: api.ListMachines) -> api.MachineList:
     if not 1 <= limit <= page:
         raise InvalidInput(f"limit must be from 1 to {page} machines")
     residences = frozenset(RESIDENCES.get(wanted.state, {wanted.state})) if wanted.state else frozenset[str]()
-    query = MachineQuery(
-        tags=wanted.tags or {}, name_prefix=wanted.name_prefix or "", residences=residences, before=_cursor(wanted.after), limit=limit
-    )
-    found = await call.machines.list(query)
-    last = found[-1].record if len(found) == limit else None
-    shown = [listed_machine(view) for view in found if wanted.state is None or view.state == wanted.state]
-    return api.MachineList(machines=shown, next=None if last is None else _next(last.created_at, last.id))
+    query = MachineQuery(tags=wanted.tags or {}, name_prefix=wanted.name_prefix or "", residences=residences, before=_cursor(wanted.after))
+    shown, next = await _page(call.machines, query, wanted.state, limit)
+    return api.MachineList(machines=[listed_machine(view) for view in shown], next=next)
 
 
-def _next(created_at: float, id: str) -> str:
-    return base64.urlsafe_b64encode(json.dumps([created_at, id]).encode()).decode().rstrip("=")
+async def _page(machines: Machines, query: MachineQuery, state: api.State | None, limit: int) -> tuple[list[MachineView], str | None]:
+    """The store knows less of a state than the machines do: it is asked again for as long as too few of what it finds have the one that is wanted.
+
+    A page may have fewer machines than wanted, even none, when others of another state were looked at; then `next` goes on behind those.
+    """
+    shown: list[MachineView] = []
+    looked_at = 0
+    while True:
+        batch = limit if state is None else max(limit, BATCH)
+        found = await machines.list(replace(query, limit=batch))
+        looked_at += len(found)
+        for view in found:
+            if state is None or view.state == state:
+                shown.append(view)
+                if len(shown) == limit:
+                    return shown, _next(view)
+        if len(found) < batch:
+            return shown, None
+        last = found[-1]
+        query = replace(query, before=(last.record.created_at, last.record.id))
+        if looked_at >= LOOKED_AT_MAX:
+            return shown, _next(last)
+
+
+def _next(last: MachineView) -> str:
+    return base64.urlsafe_b64encode(json.dumps([last.record.created_at, last.record.id]).encode()).decode().rstrip("=")
 
 
 def _cursor(text: str | None) -> tuple[float, MachineId] | None:
