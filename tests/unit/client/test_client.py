@@ -11,6 +11,7 @@ from everforge.wire.errors import (
     ConfigurationBad,
     Forbidden,
     InstructionFailed,
+    InstructionNotFound,
     InvalidInput,
     MachineNotFound,
     NameTaken,
@@ -86,6 +87,30 @@ async def test_an_instruction_that_takes_longer_than_the_caller_has_goes_on(clie
     assert await instruction.interrupt()
     assert (await instruction.result()).end == "interrupted"
     assert not await instruction.interrupt()
+
+
+async def test_one_instruction_is_interrupted_and_no_other(client: Client) -> None:
+    machine = await client.create()
+    running, waiting, last = [await machine.exec(code, timeout_seconds=60) for code in ("hang()", "2", "3")]
+    assert await waiting.interrupt()
+    assert (await running.info()).state != "ended"
+    assert await running.interrupt()
+    assert [(await one.result()).end for one in (running, waiting, last)] == ["interrupted", "interrupted", "value"]
+    assert not await last.interrupt()
+    with pytest.raises(InstructionNotFound):
+        await machine.instruction(7).interrupt()
+
+
+async def test_who_interrupts_twice_insists(client: Client) -> None:
+    machine = await client.create()
+    await machine.run("x = 1")
+    instruction = await machine.exec("endure()", timeout_seconds=60)
+    assert await instruction.interrupt()
+    with pytest.raises(StillRunning):
+        await instruction.result(wait_seconds=0.3)
+    assert await instruction.interrupt()
+    assert (await instruction.result()).end == "interrupted"
+    assert "NameError" in ((await machine.run("x")).error or "")
 
 
 async def test_interrupting_a_machine_ends_what_runs(client: Client) -> None:

@@ -42,7 +42,7 @@ async def test_a_machine_sleeps_while_it_waits_and_goes_on_where_it_was(client: 
     instruction = await machine.exec("kept = 1\nx = ask()\n(kept, x)", functions={"ask": lambda: "yes"})
     await _until_called(machine)
     assert (await machine.hibernate()).state == "asleep"
-    assert (await instruction.info()).state == "running"
+    assert (await instruction.info()).state == "waiting"
     assert (await instruction.result()).value == "(1, 'yes')"
 
 

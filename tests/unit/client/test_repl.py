@@ -42,6 +42,17 @@ async def test_one_can_be_interrupted_while_another_waits_for_its_result(client:
         assert (await waiting).end == "interrupted"
 
 
+async def test_one_can_be_interrupted_by_its_number(client: Client) -> None:
+    machine = await client.create()
+    async with machine.repl() as repl:
+        running, waiting = await repl.exec("hang()", timeout_seconds=60), await repl.exec("2")
+        assert await repl.interrupt(waiting.number)
+        assert (await running.info()).state != "ended"
+        assert await repl.interrupt(running.number)
+        assert [(await one.result()).end for one in (running, waiting)] == ["interrupted", "interrupted"]
+        assert not await repl.interrupt(running.number)
+
+
 async def test_a_wait_has_its_deadline(client: Client) -> None:
     machine = await client.create()
     async with machine.repl() as repl:

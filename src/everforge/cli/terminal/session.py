@@ -8,7 +8,7 @@ from typing import Any
 
 from everforge import AsyncMachine, AsyncRepl
 from everforge.client._async.door import new_key
-from everforge.wire.errors import EverforgeError, MachineNotFound, Uncertain, Unreachable, WrongState
+from everforge.wire.errors import EverforgeError, MachineNotFound, Uncertain, Unreachable
 
 from .screen import Screen
 
@@ -113,8 +113,6 @@ class Session:
         """Why it was not, if it was not."""
         try:
             await self.machine.instruction(number).interrupt()
-        except WrongState:
-            return "it waits behind another instruction, which is not interrupted from here"
         except EverforgeError as error:
             return error.message
         return None

@@ -77,11 +77,11 @@ class AsyncInstruction:
         return await self._door.get(api.Instruction, f"{self._path}/exec/{self.number}")
 
     async def interrupt(self) -> bool:
-        """Was it running? One that still waits behind others cannot be interrupted alone: WrongState."""
-        state = (await self.info()).state
-        if state == "queued":
-            raise WrongState(f"instruction {self.number} of {self.machine_name} has not begun: interrupt the machine with pending=True, or wait")
-        return state == "running" and (await self._door.post(api.Interrupted, f"{self._path}/interrupt")).interrupted
+        """This one alone, whether it runs or still waits behind others. False when it has ended already.
+
+        Code may catch the first interrupt; a second one insists, and kills what still runs, with its variables."""
+        request = api.Interrupt(instruction=self.number)
+        return (await self._door.post(api.Interrupted, f"{self._path}/interrupt", request)).interrupted
 
     async def result(
         self,

@@ -106,9 +106,10 @@ class Repl:
                 yield line
         (instruction.result()).raise_for_error()
 
-    def interrupt(self, *, pending: bool = False) -> bool:
-        """What runs now, whoever gave it; with `pending` what waits, too. Was there anything?"""
-        reply = self._channel.ask({"type": "interrupt", "pending": pending}, again=False)
+    def interrupt(self, instruction: int | None = None, *, pending: bool = False) -> bool:
+        """What runs now, whoever gave it; with `pending` what waits, too; or one instruction by its number. Was there anything?"""
+        request = body_of(api.Interrupt(pending=pending or None, instruction=instruction))
+        reply = self._channel.ask({"type": "interrupt", **request}, again=False)
         return bool(reply.get("interrupted"))
 
     def complete(self, code: str, cursor: int | None = None) -> api.Completed:
