@@ -11,11 +11,13 @@ from everforge.wire import api
 from everforge.wire.events import START
 from everforge.wire.ids import machine_name
 
+from ..answering import check_wait
+from ..functions import Functions
 from ..pauses import Deadline
 from ..results import Display, Line, Result
 from .door import SLOW_SECONDS, AsyncDoor, new_key, segment
 from .files import AsyncFiles
-from .instruction import AsyncInstruction, Functions, instruction_text
+from .instruction import AsyncInstruction, instruction_text
 from .tape import AsyncTapeReader, Entry, pages
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ class AsyncMachine:
         wait_seconds: float | None = None,
     ) -> Result:
         """Runs code and waits for its end. An exception of the code is `result.error`; only what goes wrong around it is raised."""
+        check_wait(self._door.base_url, self.name)
         deadline = Deadline(wait_seconds)
         instruction = await self.exec(code, timeout_seconds=timeout_seconds, env=env, interrupt=interrupt, functions=functions)
         return await instruction.result(on_stdout=on_stdout, on_stderr=on_stderr, on_display=on_display, wait_seconds=deadline.left)
@@ -82,6 +85,7 @@ class AsyncMachine:
         self, code: str, *, timeout_seconds: float | None = None, env: Mapping[str, str] | None = None, functions: Functions | None = None
     ) -> AsyncIterator[Line]:
         """Runs code and gives its lines as they come; raises InstructionFailed at the end if it does not end well."""
+        check_wait(self._door.base_url, self.name)
         instruction = await self.exec(code, timeout_seconds=timeout_seconds, env=env, functions=functions)
         async with aclosing(instruction.stream()) as lines:
             async for line in lines:

@@ -10,11 +10,13 @@ from typing import Any
 from everforge.wire import api
 from everforge.wire.errors import MachineNotFound
 
+from ..answering import check_wait
 from ..decoding import read
+from ..functions import Functions
 from ..results import Display, Line, Result
 from .channel import AsyncChannel, AsyncListener
 from .door import AsyncDoor, body_of, new_key
-from .instruction import AsyncInstruction, Functions, instruction_text
+from .instruction import AsyncInstruction, instruction_text
 from .tape import Entry
 
 
@@ -58,6 +60,7 @@ class AsyncRepl:
         functions: Functions | None = None,
     ) -> Result:
         """As `machine.run`, over this connection."""
+        check_wait(self._door.base_url, self.machine_name)
         instruction = await self.exec(code, timeout_seconds=timeout_seconds, env=env, interrupt=interrupt, functions=functions)
         return await instruction.result(on_stdout=on_stdout, on_stderr=on_stderr, on_display=on_display)
 
@@ -71,6 +74,7 @@ class AsyncRepl:
         functions: Functions | None = None,
     ) -> AsyncInstruction:
         """As `machine.exec`, over this connection. Take its result or its lines before you leave the `with` block, or later from the tape."""
+        text = instruction_text(code, timeout_seconds, env, functions)
         key = new_key()
         number: int | None = None
 
@@ -83,7 +87,7 @@ class AsyncRepl:
         await self._channel.open()
         listener = self._channel.listen(ours)
         try:
-            seq = await self._submit(instruction_text(code, timeout_seconds, env, functions), interrupt, key)
+            seq = await self._submit(text, interrupt, key)
         except BaseException:
             await listener.close()
             raise
@@ -99,6 +103,7 @@ class AsyncRepl:
 
     async def stream(self, code: str, *, timeout_seconds: float | None = None, env: Mapping[str, str] | None = None) -> AsyncIterator[Line]:
         """As `machine.stream`, over this connection."""
+        check_wait(self._door.base_url, self.machine_name)
         instruction = await self.exec(code, timeout_seconds=timeout_seconds, env=env)
         async with aclosing(instruction.stream()) as lines:
             async for line in lines:

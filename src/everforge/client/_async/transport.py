@@ -18,6 +18,7 @@ from ..failures import Cut, Unreached
 CONNECT_SECONDS = 10.0
 CONNECTIONS_MAX = 100
 
+ASYNCHRONOUS = True
 sleep = asyncio.sleep
 Condition = asyncio.Condition
 
@@ -29,7 +30,7 @@ async def wait(condition: asyncio.Condition, seconds: float) -> None:
             await condition.wait()
 
 
-async def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+async def call(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """A function of the user's, of either kind."""
     found = function(*args, **kwargs)
     return await found if inspect.isawaitable(found) else found

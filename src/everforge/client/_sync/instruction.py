@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from everforge.wire import api
-from everforge.wire.errors import InvalidInput, MachineNotFound, Refused, StillRunning, WrongState
+from everforge.wire.errors import MachineNotFound, StillRunning
 from everforge.wire.events import START
 
+from ..answering import check_wait
+from ..functions import Functions, checked
 from ..pauses import Deadline
 from ..results import Call, Display, Gathering, Line, Result
+from .answers import Answers
 from .door import Door
 from .tape import Entry, TapeReader, pages
-from .transport import call
-
-Functions = Mapping[str, Callable[..., Any]]
-ERROR_CHARACTERS_MAX = 4000  # of what a host function raised
+from .transport import ASYNCHRONOUS, call
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,8 @@ class Instruction:
         self.number = number
         self._door = door
         self._path = f"/machine/{machine}"
-        self._functions = functions or {}
+        self._functions = checked(functions, asynchronous=ASYNCHRONOUS)
+        self._answers = Answers(door, machine, number)
         self._fresh = fresh  # accepted just now, by us: none of its calls has been answered before
         self._source = source
         self._result: Result | None = None
@@ -95,7 +96,7 @@ class Instruction:
     ) -> Result:
         """Waits for it; StillRunning after `wait_seconds`, when they are given. The same result again when asked again."""
         if self._result is None:
-            watch = Watch(on_stdout, on_stderr, on_display, functions or self._functions)
+            watch = Watch(on_stdout, on_stderr, on_display, self._given(functions))
             with closing(self._follow(watch.functions, wait_seconds)) as happenings:
                 for happening in happenings:
                     told = watch.whom(happening)
@@ -106,14 +107,18 @@ class Instruction:
 
     def stream(self, *, functions: Functions | None = None, wait_seconds: float | None = None) -> Generator[Line, None, None]:
         """Its lines from the first on, as they come, until it ends; then `result()` has the end."""
-        with closing(self._follow(functions or self._functions, wait_seconds)) as happenings:
+        with closing(self._follow(self._given(functions), wait_seconds)) as happenings:
             for happening in happenings:
                 if isinstance(happening, Line):
                     yield happening
 
     # --- following it through the tape -----------------------------------------------------------------------------------------------------
 
+    def _given(self, functions: Functions | None) -> Functions:
+        return self._functions if functions is None else checked(functions, asynchronous=ASYNCHRONOUS)
+
     def _follow(self, functions: Functions, wait_seconds: float | None) -> Generator[Line | Display, None, None]:
+        check_wait(self._door.base_url, self.machine_name, self.number)
         gathering = Gathering(self.number)
         done = self._answered(functions)
         source = self._open(wait_seconds)
@@ -123,7 +128,7 @@ class Instruction:
                     if not isinstance(happening, Call):
                         yield happening
                     elif happening.function in functions and happening.number not in done:
-                        self._answer(happening, functions[happening.function])
+                        self._answers.answer(happening, functions[happening.function])
             self._result = gathering.result
             source.finish()
         finally:
@@ -155,29 +160,7 @@ class Instruction:
                 done.add(entry["call"])
         return done
 
-    def _answer(self, asked: Call, function: Callable[..., Any]) -> None:
-        """Runs the function here and tells the machine. What it raises is raised in the machine."""
-        try:
-            answer = api.Answer(value=call(function, *asked.args, **asked.kwargs))
-        except Exception as e:
-            answer = api.Answer(error=f"{type(e).__name__}: {e}"[:ERROR_CHARACTERS_MAX])
-        try:
-            self._tell(asked, answer)
-        except InvalidInput as e:  # what it returned is not JSON
-            self._tell(asked, api.Answer(error=f"{asked.function} returned what cannot be sent: {e}"[:ERROR_CHARACTERS_MAX]))
-
-    def _tell(self, asked: Call, answer: api.Answer) -> None:
-        path = f"{self._path}/exec/{self.number}/calls/{asked.number}"
-        try:
-            # It is answered once, whoever answers first: asking again is safe.
-            self._door.post(api.Answered, path, answer, again=True)
-        except WrongState:
-            pass  # answered already: by another client, by our own cut request, or it is no longer waited for
-        except Refused as e:
-            if e.http_status != 404:  # the instruction has ended meanwhile
-                raise
-
 
 def instruction_text(code: str, timeout_seconds: float | None, env: Mapping[str, str] | None, functions: Functions | None) -> api.InstructionText:
-    names = sorted(functions) if functions else None
+    names = sorted(checked(functions, asynchronous=ASYNCHRONOUS)) or None
     return api.InstructionText(code=code, timeout_seconds=timeout_seconds, env=dict(env) if env else None, functions=names)

@@ -12,11 +12,13 @@ from everforge.wire import api
 from everforge.wire.events import START
 from everforge.wire.ids import machine_name
 
+from ..answering import check_wait
+from ..functions import Functions
 from ..pauses import Deadline
 from ..results import Display, Line, Result
 from .door import SLOW_SECONDS, Door, new_key, segment
 from .files import Files
-from .instruction import Functions, Instruction, instruction_text
+from .instruction import Instruction, instruction_text
 from .tape import Entry, TapeReader, pages
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ class Machine:
         wait_seconds: float | None = None,
     ) -> Result:
         """Runs code and waits for its end. An exception of the code is `result.error`; only what goes wrong around it is raised."""
+        check_wait(self._door.base_url, self.name)
         deadline = Deadline(wait_seconds)
         instruction = self.exec(code, timeout_seconds=timeout_seconds, env=env, interrupt=interrupt, functions=functions)
         return instruction.result(on_stdout=on_stdout, on_stderr=on_stderr, on_display=on_display, wait_seconds=deadline.left)
@@ -83,6 +86,7 @@ class Machine:
         self, code: str, *, timeout_seconds: float | None = None, env: Mapping[str, str] | None = None, functions: Functions | None = None
     ) -> Iterator[Line]:
         """Runs code and gives its lines as they come; raises InstructionFailed at the end if it does not end well."""
+        check_wait(self._door.base_url, self.name)
         instruction = self.exec(code, timeout_seconds=timeout_seconds, env=env, functions=functions)
         with closing(instruction.stream()) as lines:
             for line in lines:

@@ -11,11 +11,13 @@ from typing import Any
 from everforge.wire import api
 from everforge.wire.errors import MachineNotFound
 
+from ..answering import check_wait
 from ..decoding import read
+from ..functions import Functions
 from ..results import Display, Line, Result
 from .channel import Channel, Listener
 from .door import Door, body_of, new_key
-from .instruction import Functions, Instruction, instruction_text
+from .instruction import Instruction, instruction_text
 from .tape import Entry
 
 
@@ -59,6 +61,7 @@ class Repl:
         functions: Functions | None = None,
     ) -> Result:
         """As `machine.run`, over this connection."""
+        check_wait(self._door.base_url, self.machine_name)
         instruction = self.exec(code, timeout_seconds=timeout_seconds, env=env, interrupt=interrupt, functions=functions)
         return instruction.result(on_stdout=on_stdout, on_stderr=on_stderr, on_display=on_display)
 
@@ -72,6 +75,7 @@ class Repl:
         functions: Functions | None = None,
     ) -> Instruction:
         """As `machine.exec`, over this connection. Take its result or its lines before you leave the `with` block, or later from the tape."""
+        text = instruction_text(code, timeout_seconds, env, functions)
         key = new_key()
         number: int | None = None
 
@@ -84,7 +88,7 @@ class Repl:
         self._channel.open()
         listener = self._channel.listen(ours)
         try:
-            seq = self._submit(instruction_text(code, timeout_seconds, env, functions), interrupt, key)
+            seq = self._submit(text, interrupt, key)
         except BaseException:
             listener.close()
             raise
@@ -100,6 +104,7 @@ class Repl:
 
     def stream(self, code: str, *, timeout_seconds: float | None = None, env: Mapping[str, str] | None = None) -> Iterator[Line]:
         """As `machine.stream`, over this connection."""
+        check_wait(self._door.base_url, self.machine_name)
         instruction = self.exec(code, timeout_seconds=timeout_seconds, env=env)
         with closing(instruction.stream()) as lines:
             for line in lines:

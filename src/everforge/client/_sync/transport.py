@@ -20,6 +20,7 @@ from ..failures import Cut, Unreached
 CONNECT_SECONDS = 10.0
 CONNECTIONS_MAX = 100
 
+ASYNCHRONOUS = False
 sleep = time.sleep
 Condition = threading.Condition
 
@@ -29,10 +30,10 @@ def wait(condition: threading.Condition, seconds: float) -> None:
     condition.wait(seconds)
 
 
-def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def call(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """A function of the user's, of the plain kind."""
     if inspect.iscoroutinefunction(function):
-        raise InvalidInput(f"{function.__name__} is an async function: Everforge can it, Everforge cannot")
+        raise InvalidInput(f"{function.__name__} is an async function: use the async client, or give a plain one")
     return function(*args, **kwargs)
 
 
