@@ -18,6 +18,7 @@ EXIT_REFUSED = 3
 EXIT_UNREACHABLE = 4
 EXIT_INTERRUPTED = 130
 
+LONGER = "give it longer with --instruction-timeout-seconds"  # what was timed out
 UNREACHED = ("Unreachable", "Uncertain")
 OLDER = ("RouteNotFound", "MethodNotAllowed")
 

@@ -89,7 +89,7 @@ class Result:
     @property
     def text(self) -> str:
         """What a terminal would show: the output, then the value or the traceback."""
-        last = (self.value or "") if self.ok else (self.traceback or self.error or self.end)
+        last = (self.value or "") if self.ok else (failure_text(self.end, self.error, self.traceback) or self.end)
         return "\n".join(part for part in (self.stdout.rstrip("\n"), self.stderr.rstrip("\n"), last.rstrip("\n")) if part)
 
     def raise_for_error(self) -> Result:
@@ -169,6 +169,12 @@ class Gathering:
             stderr="".join(err.parts),
             truncated=out.truncated or err.truncated,
         )
+
+
+def failure_text(end: str, error: str | None, traceback: str | None) -> str:
+    """Of an end that is no value: the traceback, and behind it what a traceback cannot know: that the time was over. Empty when nothing is known."""
+    shown = (traceback, error) if end == "timed_out" else (traceback or error,)
+    return "\n".join(part.rstrip("\n") for part in shown if part)
 
 
 def lines_of(entry: Mapping[str, Any]) -> Iterator[Line]:

@@ -123,5 +123,17 @@ def test_an_unfinished_line_is_finished_before_anything_but_output() -> None:
     assert written == "\r10%\r20%\n5\n>>> 1\n"
 
 
+def test_what_took_too_long_is_said_behind_its_traceback() -> None:
+    late = {
+        "type": "ended",
+        "position": 7,
+        "cursor": 7,
+        "end": "timed_out",
+        "error": "Timed out after 15 s",
+        "traceback": "Traceback\nKeyboardInterrupt\n",
+    }
+    assert [piece.text for piece in pieces(late)] == ["Traceback\nKeyboardInterrupt\nTimed out after 15 s"]
+
+
 def test_entries_of_a_kind_that_is_not_shown_still_move_the_cursor() -> None:
     assert list(pieces({"type": "moved", "position": 7, "cursor": 7})) == [Piece(7, "")]

@@ -119,6 +119,8 @@ async def test_without_a_terminal_it_runs_what_comes_up_to_the_first_thing_that_
         assert (rest, name[:11]) == (["e"], "everforge: ")
         code, out, err = await run(env, "repl", name[11:], stdin="i\n1 / 0\nprint('never')\n")
         assert (code, out, err) == (1, "1\n", "ZeroDivisionError: division by zero\n")
+        code, out, err = await run(env, "repl", name[11:], "--instruction-timeout-seconds", "0.1", stdin="hang()\n")
+        assert (code, out, err) == (1, "", "Timed out after 0.1 s\neverforge: give it longer with --instruction-timeout-seconds\n")
         for words, wanted in ((["nonesuch"], 3), (["--tag", "novalue"], 2), ([name[11:], "--tag", "a=b"], 2)):
             code, _, err = await run(env, "repl", *words)
             assert code == wanted, err

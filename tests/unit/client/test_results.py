@@ -67,6 +67,15 @@ def test_raise_for_error_gives_back_a_value_and_raises_anything_else() -> None:
     assert bad.text.startswith("Traceback")
 
 
+def test_of_what_took_too_long_more_is_said_than_where_it_was() -> None:
+    _, late = gathered(ended(end="timed_out", error="Timed out after 15 s", traceback="Traceback ...\nKeyboardInterrupt\n"))
+    _, dead = gathered(ended(end="lost"))
+    assert late is not None
+    assert dead is not None
+    assert late.text == "Traceback ...\nKeyboardInterrupt\nTimed out after 15 s"
+    assert dead.text == "lost"
+
+
 def test_a_notebook_gets_the_richest_form() -> None:
     shown = {"type": "displayed", "position": 1, "cursor": 1, "instruction": 3, "data": {"png": "aGVsbG8=", "text": "<Figure>"}, "metadata": {}}
     happenings, result = gathered(shown, ended())

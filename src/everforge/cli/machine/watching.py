@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ..failures import EXIT_INTERRUPTED, EXIT_RAISED, local, say
+from ..failures import EXIT_INTERRUPTED, EXIT_RAISED, LONGER, local, say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +65,7 @@ class _Shown:
             self._print(bundle["text/plain"])
 
     def end(self, result: Result) -> None:
-        from everforge.client.results import mime_bundle
+        from everforge.client.results import failure_text, mime_bundle
 
         if self.pictures is not None:
             self.pictures.save(mime_bundle(result.data))
@@ -74,9 +74,12 @@ class _Shown:
         if result.ok and result.value is not None:
             self._print(result.value)
         elif not result.ok:
-            self._say(result.traceback or result.error or f"instruction {result.instruction} ended: {result.end}")
+            shown = failure_text(result.end, result.error, result.traceback)
+            self._say(shown or f"instruction {result.instruction} ended: {result.end}")
         if result.note:
             self._say(f"everforge: {result.note}")
+        if result.end == "timed_out":
+            self._say(f"everforge: {LONGER}")
 
     def _print(self, text: str) -> None:
         """On a line of its own."""

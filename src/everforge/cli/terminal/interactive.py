@@ -13,6 +13,7 @@ from prompt_toolkit import PromptSession
 from everforge import AsyncEverforge
 from everforge.wire.errors import EverforgeError
 
+from ..failures import LONGER
 from .commands import command_of
 from .prompt import ThrownAway, make_prompt
 from .screen import Screen
@@ -108,7 +109,9 @@ class _Running:
         self._task = asyncio.ensure_future(self._session.run(code, timeout_seconds, self._accepted))
         with self._keys.mean(self._pressed):
             try:
-                await self._task
+                ended = await self._task
+                if ended["end"] == "timed_out":
+                    self._session.screen.say(LONGER)
             except asyncio.CancelledError:
                 known = "what was typed may not have been heard" if self._number is None else f"instruction {self._number} goes on"
                 self._session.screen.say(f"no longer waited for: {known}")

@@ -6,8 +6,10 @@ import sys
 from collections.abc import Mapping
 
 from everforge import Display, Everforge, Line, Machine, Result
+from everforge.client.results import failure_text
 from everforge.wire.errors import EverforgeError
 
+from ..failures import LONGER
 from .blocks import blocks
 from .pictures import Pictures, picture_of
 from .transcript import shown_as
@@ -71,9 +73,11 @@ class _Feed:
         if result.ok and result.value is not None:
             self._out(Line(result.value))
         elif not result.ok:
-            self._err(Line((result.traceback or result.error or result.end).rstrip("\n")))
+            self._err(Line(failure_text(result.end, result.error, result.traceback) or result.end))
         if result.note:
             _note(result.note)
+        if result.end == "timed_out":
+            _note(LONGER)
 
 
 def _encodable(text: str) -> str:

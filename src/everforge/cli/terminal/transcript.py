@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from everforge.client.results import lines_of, mime_bundle
+from everforge.client.results import failure_text, lines_of, mime_bundle
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def _end(entry: Mapping[str, Any], cursor: int) -> Piece:
         parts = [entry.get("value") or "", remark]
         kind = "value" if parts[0] else "note"
     else:
-        parts = [(entry.get("traceback") or entry.get("error") or f"[{entry['end']}]").rstrip("\n"), remark]
+        parts = [failure_text(entry["end"], entry.get("error"), entry.get("traceback")) or f"[{entry['end']}]", remark]
         kind = "error"
     text = "\n".join(part for part in parts if part)
     return Piece(cursor, kind if text else "", text)
