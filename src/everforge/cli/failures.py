@@ -20,7 +20,6 @@ EXIT_INTERRUPTED = 130
 
 LONGER = "give it longer with --instruction-timeout-seconds"  # what was timed out
 UNREACHED = ("Unreachable", "Uncertain")
-OLDER = ("RouteNotFound", "MethodNotAllowed")
 
 
 class LocalTrouble(EverforgeError):
@@ -40,10 +39,7 @@ def local(path: object) -> Generator[None]:
 
 def tell(error: EverforgeError, as_json: bool) -> int:
     """The exit code."""
-    message = error.message
-    if error.code in OLDER:
-        message = f"the server does not know this request ({message}): it is older than this command; update it"
-    _tell({"code": error.code, "message": message, "retry": error.retry, "id": error.request_id, "details": error.details}, as_json)
+    _tell({"code": error.code, "message": error.message, "retry": error.retry, "id": error.request_id, "details": error.details}, as_json)
     return EXIT_UNREACHABLE if error.code in UNREACHED else EXIT_REFUSED
 
 

@@ -72,6 +72,7 @@ def _body(answer: bytes) -> bytes:
     first, *headers = head.split(b"\r\n")
     fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(b":") for line in headers)}
     whole = fields.get(b"content-length", b"") == str(len(body)).encode() and b"transfer-encoding" not in fields
-    if not first.startswith(b"HTTP/1.1 200 ") or b"content-encoding" in fields or not whole:
+    ours = b"x-everforge-version" in fields
+    if not first.startswith(b"HTTP/1.1 200 ") or b"content-encoding" in fields or not whole or not ours:
         raise NotQuick(first.decode("latin-1"))
     return body

@@ -11,6 +11,7 @@ from everforge import __version__
 from everforge.wire.errors import EverforgeError, Uncertain, Unreachable, VersionMismatch
 
 BODY_BYTES_MAX = 1024 * 1024  # of an error; ours are a few hundred
+VERSION_HEADER = "x-everforge-version"  # every answer of a server has it
 UPDATE = "update whichever of client and server is older"
 
 
@@ -54,9 +55,11 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, base_url: str
     code = fields.get("code")
     if not isinstance(code, str) or not code:
         return _foreign(status, base_url)
-    if code in ("RouteNotFound", "MethodNotAllowed"):
-        server = headers.get("x-everforge-version") or "of another version"
-        return VersionMismatch(f"the server at {base_url} ({server}) does not know this request of client {__version__}: {UPDATE}")
+    server = headers.get(VERSION_HEADER)
+    if code in ("RouteNotFound", "MethodNotAllowed") and server != __version__:
+        return VersionMismatch(
+            f"the server at {base_url} ({server or 'of another version'}) does not know this request of client {__version__}: {UPDATE}"
+        )
     error = error_from(fields, status)
     if status == 401:
         error.message = f"the server at {base_url} does not know this token: run `everforge login`, or give the right one"
@@ -64,6 +67,11 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, base_url: str
     error.request_id = _text(fields.get("id")) or headers.get("x-request-id")
     error.retry_after_seconds = _seconds(headers.get("retry-after"))
     return error
+
+
+def foreign(base_url: str, why: str = "") -> VersionMismatch:
+    """Somebody else answers there."""
+    return VersionMismatch(f"what answers at {base_url} is not an Everforge server{f' ({why})' if why else ''}: check the address")
 
 
 def error_from(fields: Mapping[str, Any], status: int = 500) -> EverforgeError:
@@ -84,9 +92,7 @@ def _foreign(status: int, base_url: str) -> EverforgeError:
         return Unreachable(f"{base_url} answered with {status}: the server behind it is not there at the moment")
     if status in (502, 504):
         return Uncertain(f"{base_url} answered with {status}: the server behind it went away, and whether the request was carried out is not known")
-    if status == 404:
-        return VersionMismatch(f"what answers at {base_url} does not know this request: check the address, or {UPDATE}")
-    return VersionMismatch(f"what answers at {base_url} does not speak as a server of ours (HTTP {status}): check the address, or {UPDATE}")
+    return foreign(base_url, f"HTTP {status}")
 
 
 def _fields(body: bytes) -> Mapping[str, Any]:

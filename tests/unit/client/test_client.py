@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
 import pytest
+from websockets.asyncio.client import connect
 
 import everforge
 from everforge.wire.errors import (
@@ -15,6 +17,7 @@ from everforge.wire.errors import (
     InvalidInput,
     MachineNotFound,
     NameTaken,
+    RouteNotFound,
     StillRunning,
     Unauthenticated,
     Unreachable,
@@ -244,19 +247,46 @@ async def test_a_server_that_is_not_there_is_said_in_one_sentence(kind: str) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_what_is_no_server_of_ours_is_told_apart(kind: str) -> None:
+@pytest.mark.parametrize("status", ["404 Not Found", "200 OK", "301 Moved", "500 Oh"])
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b"", b'{"account": "me"}'])
+async def test_what_is_no_server_of_ours_is_told_apart(kind: str, status: str, body: bytes) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 6\r\n\r\n<html>")
+        writer.write(b"HTTP/1.1 %s\r\ncontent-length: %d\r\n\r\n%s" % (status.encode(), len(body), body))
         writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
         async with connected(kind, url, "a.b") as client:
-            with pytest.raises(VersionMismatch, match="check the address"):
-                await client.whoami()
-            with pytest.raises(VersionMismatch, match="check the address"):
-                await client.machine("x").repl().ping()
+            for attempt in (client.whoami(), client.machine("x").info(), client.machine("x").repl().ping()):
+                with pytest.raises(VersionMismatch, match=f"{url} is not an Everforge server.*: check the address"):
+                    await attempt
+
+
+async def test_every_answer_of_a_server_says_what_it_is(server: Running) -> None:
+    async with httpx.AsyncClient(base_url=server.url, headers=server.headers) as http:
+        made = (await http.post("/v1/machine/new", json={})).json()["machine_name"]
+        number = (await http.post(f"/v1/machine/{made}/exec", json={"instruction": {"code": "1"}})).json()["instruction_seq"]
+        exec_path = f"/v1/machine/{made}/exec/{number}"
+        for path in (
+            "/v1/whoami",
+            "/v1/machine/list",
+            f"{exec_path}/result",
+            f"{exec_path}/stream-result",
+            "/healthz",
+            "/metrics",
+            "/openapi.json",
+            "/no",
+        ):
+            assert (await http.get(path)).headers.get("x-everforge-version") == everforge.__version__, path
+    async with connect(f"{server.ws}/v1/machine/{made}/repl", additional_headers=server.headers) as socket:
+        assert socket.response is not None
+        assert socket.response.headers.get("x-everforge-version") == everforge.__version__
+
+
+async def test_a_request_that_a_server_of_this_very_version_does_not_know_is_just_that(client: Client, server: Running) -> None:
+    with pytest.raises(RouteNotFound):
+        await client.tokens.revoke("a/b")
 
 
 def test_without_a_server_or_a_token_the_client_says_so_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:

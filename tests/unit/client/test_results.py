@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from everforge import __version__
 from everforge.client import results
 from everforge.client.decoding import decode, entry
 from everforge.client.failures import error_of
 from everforge.client.results import Display, Gathering, Line, Result, behind
 from everforge.wire import api
-from everforge.wire.errors import EverforgeError, InstructionFailed, NameTaken, ProtocolError, Uncertain, Unreachable, VersionMismatch
+from everforge.wire.errors import EverforgeError, InstructionFailed, NameTaken, ProtocolError, RouteNotFound, Uncertain, Unreachable, VersionMismatch
 
 
 def output(position: int, *lines: str, instruction: int | None = 3, stream: str = "stdout", partial: bool = False) -> dict[str, Any]:
@@ -137,6 +138,8 @@ def test_a_request_that_the_server_does_not_know_is_a_matter_of_versions() -> No
     assert type(error) is VersionMismatch
     assert "9.9" in error.message
     assert "update" in error.message
+    same = refusal(404, b'{"code":"RouteNotFound","message":"there is nothing here"}', **{"x-everforge-version": __version__})
+    assert type(same) is RouteNotFound
 
 
 def test_a_line_is_a_string() -> None:

@@ -16,7 +16,7 @@ from everforge.wire.ids import machine_name
 
 from ..decoding import entry as checked
 from ..decoding import parse
-from ..failures import Closed, Cut, Refusal, Unreached, error_from, error_of
+from ..failures import Closed, Cut, Refusal, Unreached, error_from, error_of, foreign
 from ..pauses import Deadline, Patience
 from ..results import behind
 from .door import SILENCE_SECONDS, AsyncDoor, Query
@@ -262,7 +262,7 @@ class AsyncChannel:
                 raise Cut("it says nothing")
             first = parse(said)
             if first.get("type") != "connected" or not isinstance(first.get("position"), int):
-                raise ProtocolError(f"what answers at {self._door.base_url} does not say what it should first")
+                raise foreign(self._door.base_url)
         except BaseException:
             await socket.close()
             raise

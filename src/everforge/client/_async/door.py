@@ -17,7 +17,7 @@ from everforge.wire.errors import EverforgeError, InvalidInput, Uncertain, Unrea
 
 from ..config import START_A_SERVER, Access
 from ..decoding import decode
-from ..failures import BODY_BYTES_MAX, Cut, Unreached, error_of
+from ..failures import BODY_BYTES_MAX, VERSION_HEADER, Cut, Unreached, error_of, foreign
 from ..paths import quoted
 from ..pauses import Patience
 from .transport import AsyncAnswer, AsyncTransport, sleep
@@ -162,13 +162,16 @@ class AsyncDoor:
         """An answer that is a success, its body yet to come; whoever asked closes it."""
         with self.cuts(method):
             answer = await self._transport.send(method, url, headers, content, silence_seconds)
-            self.met = True
-            if 200 <= answer.status < 300:
+            if 200 <= answer.status < 300 and VERSION_HEADER in answer.headers:
+                self.met = True
                 return answer
             try:
                 body = await answer.read(BODY_BYTES_MAX)
             finally:
                 await answer.close()
+        if 200 <= answer.status < 300:
+            raise foreign(self.base_url)
+        self.met = True
         raise error_of(answer.status, answer.headers, body, self.base_url)
 
     @contextmanager

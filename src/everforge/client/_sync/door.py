@@ -18,7 +18,7 @@ from everforge.wire.errors import EverforgeError, InvalidInput, Uncertain, Unrea
 
 from ..config import START_A_SERVER, Access
 from ..decoding import decode
-from ..failures import BODY_BYTES_MAX, Cut, Unreached, error_of
+from ..failures import BODY_BYTES_MAX, VERSION_HEADER, Cut, Unreached, error_of, foreign
 from ..paths import quoted
 from ..pauses import Patience
 from .transport import Answer, Transport, sleep
@@ -161,13 +161,16 @@ class Door:
         """An answer that is a success, its body yet to come; whoever asked closes it."""
         with self.cuts(method):
             answer = self._transport.send(method, url, headers, content, silence_seconds)
-            self.met = True
-            if 200 <= answer.status < 300:
+            if 200 <= answer.status < 300 and VERSION_HEADER in answer.headers:
+                self.met = True
                 return answer
             try:
                 body = answer.read(BODY_BYTES_MAX)
             finally:
                 answer.close()
+        if 200 <= answer.status < 300:
+            raise foreign(self.base_url)
+        self.met = True
         raise error_of(answer.status, answer.headers, body, self.base_url)
 
     @contextmanager
