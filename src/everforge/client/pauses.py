@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import time
 
+from .inputs import wait_seconds
+
 FIRST_PAUSE_SECONDS = 0.05  # a server that is only just starting is there in a moment
 PAUSE_SECONDS_MAX = 5.0
 GROWTH = 2.0
@@ -40,6 +42,7 @@ class Deadline:
     """A point in time that may be never."""
 
     def __init__(self, seconds: float | None) -> None:
+        wait_seconds(seconds)
         self._until = None if seconds is None else time.monotonic() + seconds
 
     @property

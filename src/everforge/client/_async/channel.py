@@ -253,6 +253,7 @@ class AsyncChannel:
         raise StillRunning("there was no connection within the time given; ask again")
 
     async def _connect(self, deadline: Deadline) -> AsyncSocket:
+        self._door.check_open()
         query: Query = {"after": self.cursor}
         url = self._door.url(f"{self._path}/connect", query).replace("http", "ws", 1)
         socket = await AsyncSocket.open(url, self._door.headers, deadline.within(OPEN_SECONDS))

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from everforge.wire import api
 
 from ..config import find_access
+from ..inputs import wait_seconds
 from .door import RETRY_SECONDS, AsyncDoor, new_key
 from .machine import AsyncMachine
 from .tokens import AsyncAccounts, AsyncTokens
@@ -31,7 +32,7 @@ class AsyncEverforge:
         lost the server, and True when it has found it again."""
         access = find_access(token, base_url)
         self.base_url = access.base_url
-        self._door = AsyncDoor(access, retry_seconds, on_connection)
+        self._door = AsyncDoor(access, wait_seconds(retry_seconds, "retry_seconds") or 0.0, on_connection)
         self.tokens = AsyncTokens(self._door)
         self.accounts = AsyncAccounts(self._door)
 

@@ -11,6 +11,7 @@ from everforge.wire import api
 from everforge.wire.errors import MachineNotFound, StillRunning
 from everforge.wire.events import START
 
+from .. import inputs
 from ..answering import check_wait
 from ..functions import Functions, checked
 from ..pauses import Deadline
@@ -62,7 +63,7 @@ class AsyncInstruction:
         source: AsyncEntries | None = None,
     ) -> None:
         self.machine_name = machine
-        self.number = number
+        self.number = inputs.number(number)
         self._door = door
         self._path = f"/machine/{machine}"
         self._functions = checked(functions, asynchronous=ASYNCHRONOUS)
@@ -162,4 +163,4 @@ class AsyncInstruction:
 
 def instruction_text(code: str, timeout_seconds: float | None, env: Mapping[str, str] | None, functions: Functions | None) -> api.InstructionText:
     names = sorted(checked(functions, asynchronous=ASYNCHRONOUS)) or None
-    return api.InstructionText(code=code, timeout_seconds=timeout_seconds, env=dict(env) if env else None, functions=names)
+    return api.InstructionText(code=inputs.code(code), timeout_seconds=inputs.timeout_seconds(timeout_seconds), env=inputs.env(env), functions=names)

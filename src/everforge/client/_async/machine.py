@@ -94,7 +94,7 @@ class AsyncMachine:
 
     def instruction(self, number: int) -> AsyncInstruction:
         """One that was accepted earlier, by this program or another."""
-        return AsyncInstruction(self._door, self.name, int(number))
+        return AsyncInstruction(self._door, self.name, number)
 
     async def instructions(self, *, after: int | None = None) -> AsyncIterator[api.Instruction]:
         """From the first, or behind one; pages by itself."""

@@ -254,6 +254,7 @@ class Channel:
         raise StillRunning("there was no connection within the time given; ask again")
 
     def _connect(self, deadline: Deadline) -> Socket:
+        self._door.check_open()
         query: Query = {"after": self.cursor}
         url = self._door.url(f"{self._path}/connect", query).replace("http", "ws", 1)
         socket = Socket.open(url, self._door.headers, deadline.within(OPEN_SECONDS))

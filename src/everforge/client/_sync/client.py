@@ -10,6 +10,7 @@ from typing import Any, Literal
 from everforge.wire import api
 
 from ..config import find_access
+from ..inputs import wait_seconds
 from .door import RETRY_SECONDS, Door, new_key
 from .machine import Machine
 from .tokens import Accounts, Tokens
@@ -32,7 +33,7 @@ class Everforge:
         lost the server, and True when it has found it again."""
         access = find_access(token, base_url)
         self.base_url = access.base_url
-        self._door = Door(access, retry_seconds, on_connection)
+        self._door = Door(access, wait_seconds(retry_seconds, "retry_seconds") or 0.0, on_connection)
         self.tokens = Tokens(self._door)
         self.accounts = Accounts(self._door)
 

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import everforge
 from everforge.wire import api
-from everforge.wire.errors import EverforgeError, InvalidInput, Uncertain, Unreachable
+from everforge.wire.errors import ClientError, EverforgeError, InvalidInput, Uncertain, Unreachable
 
 from ..config import START_A_SERVER, Access
 from ..decoding import decode
@@ -64,10 +64,16 @@ class Door:
         if access.token:  # there is none before one has signed up
             self.headers["Authorization"] = f"Bearer {access.token}"
         self._transport = Transport(self.base_url, self.headers)
+        self._closed = False
         self.met = False  # has this server ever answered? Then it may only be restarting
 
     def close(self) -> None:
+        self._closed = True
         self._transport.close()
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise ClientError("this client is closed: make a new one, or do it before its `with` block ends")
 
     def tell(self, connected: bool) -> None:
         """Of streams that find their way back by themselves: whoever watches them is told once of a loss, and once when it is over."""
@@ -159,6 +165,7 @@ class Door:
 
     def send(self, method: str, url: str, headers: Mapping[str, str], content: bytes | Iterator[bytes] | None, silence_seconds: float) -> Answer:
         """An answer that is a success, its body yet to come; whoever asked closes it."""
+        self.check_open()
         with self.cuts(method):
             answer = self._transport.send(method, url, headers, content, silence_seconds)
             if 200 <= answer.status < 300 and VERSION_HEADER in answer.headers:

@@ -13,6 +13,7 @@ from typing import IO, Any
 from everforge.wire import api
 from everforge.wire.errors import EverforgeError
 
+from .. import inputs
 from ..decoding import decode
 from ..packing import pack, unpack
 from ..paths import file_path, path_to_delete
@@ -60,9 +61,10 @@ class Files:
         finally:
             answer.close()
 
-    def write(self, path: str, content: bytes | str) -> api.FileWritten:
-        """Whole or not at all; folders on the way are made."""
-        body = content.encode() if isinstance(content, str) else bytes(content)
+    def write(self, path: str, content: bytes | str | IO[bytes] | IO[str]) -> api.FileWritten:
+        """Whole or not at all; folders on the way are made. What an open file has is read into memory: `upload` is for large ones."""
+        read: object = getattr(content, "read", None)
+        body = inputs.content(off_loop(read) if callable(read) else content)
         # The same bytes to the same place: asking again is safe.
         return decode(api.FileWritten, self._door.ask("PUT", self._url(path), body, again=True, silence_seconds=SLOW_SECONDS))
 

@@ -95,7 +95,7 @@ class Machine:
 
     def instruction(self, number: int) -> Instruction:
         """One that was accepted earlier, by this program or another."""
-        return Instruction(self._door, self.name, int(number))
+        return Instruction(self._door, self.name, number)
 
     def instructions(self, *, after: int | None = None) -> Iterator[api.Instruction]:
         """From the first, or behind one; pages by itself."""
