@@ -231,7 +231,7 @@ class Agent:
         worker = self.supervisor.worker
         if worker is not None:
             worker.limit(limits)
-            worker.order(channel.SETUP, json.dumps({"env": setup.env, "limits": dataclasses.asdict(limits)}).encode())
+            self.supervisor.order(channel.SETUP, json.dumps({"env": setup.env, "limits": dataclasses.asdict(limits)}).encode())
 
 
 def _watch_children() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ..wire.errors import ProtocolError
-from ..wire.messages import CALLS_MAX, CALLS_OPEN_MAX, Answer, Call, CallDropped, Run, decode_from_guest
+from ..wire.messages import CALLS_MAX, CALLS_OPEN_MAX, CALLS_TOTAL_BYTES_MAX, Answer, Call, CallDropped, Run, decode_from_guest, encode
 from .link import GuestLink
 from .outlet import Outlet
 
@@ -19,6 +19,7 @@ class Calls:
         self._outlet = outlet
         self._run: Run | None = None
         self._next = 0
+        self._told_bytes = 0
         self._waited = 0.0
         self._since = 0.0
 
@@ -27,7 +28,7 @@ class Calls:
         return self._waited + (time.monotonic() - self._since if self.open else 0.0)
 
     def begin(self, run: Run) -> None:
-        self._run, self._next, self._waited = run, 0, 0.0
+        self._run, self._next, self._told_bytes, self._waited = run, 0, 0, 0.0
         self.open.clear()
 
     def end(self) -> None:
@@ -42,12 +43,16 @@ class Calls:
             return  # a thread that was just too late
         if call.function not in self._run.functions or not self._next <= call.call < CALLS_MAX or len(self.open) >= CALLS_OPEN_MAX:
             raise ProtocolError("a call came that cannot be")
+        told = encode(call)  # as the keeper counts it: what came may have been spelled shorter
+        self._told_bytes += len(told)
+        if len(told) > Call.body_bytes_max or self._told_bytes > CALLS_TOTAL_BYTES_MAX:
+            raise ProtocolError("calls came that are larger than they may be")
         self._next = call.call + 1
         if not self.open:
             self._since = time.monotonic()
         self.open.add(call.call)
         self._outlet.flush()
-        self._link.send(call)
+        self._link.send_encoded(Call.kind, told)
 
     def drop(self, body: bytes) -> None:
         dropped = decode_from_guest(CallDropped.kind, body)

@@ -61,8 +61,9 @@ class Freezer:
         if go.entropy is not None and worker is not None:
             # Ordered before anything of the user's runs, also to one that is only starting; told as thawed when the interpreter has done it. One
             # that comes after it seeds itself.
-            worker.order(channel.ENTROPY, _from_hex(go.entropy))
-            self.reseeding = Reseeding(time.monotonic() + RESEED_SECONDS_MAX, drift_ns)
+            self._supervisor.order(channel.ENTROPY, _from_hex(go.entropy))
+            if self._supervisor.worker is worker:
+                self.reseeding = Reseeding(time.monotonic() + RESEED_SECONDS_MAX, drift_ns)
         if self.standstill is not None:
             self.standstill.end()
             self.standstill = None

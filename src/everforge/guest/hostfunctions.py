@@ -14,11 +14,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..wire.bodies import parse
-from ..wire.messages import CALL_BYTES_MAX, CALLS_MAX, CALLS_OPEN_MAX
+from ..wire.messages import CALL_BYTES_MAX, CALLS_MAX, CALLS_OPEN_MAX, CALLS_TOTAL_BYTES_MAX
 from . import channel
 from .channel import ChildEnd, Frame
 from .listener import Listener
 from .streams import Spool
+
+HEAD_BYTES = 64  # of a message: its two numbers
 
 
 class HostFunctionError(Exception):
@@ -67,6 +69,7 @@ class HostFunctions:
         self._listener = Listener(end, hear, lambda: bool(self._waits))
         self._instruction: int | None = None
         self._next = 0
+        self._told_bytes = 0
         self._waits: dict[int, _Wait] = {}
         self._beginning = threading.RLock()  # numbers go out in their order
         self._waited = 0.0
@@ -80,7 +83,7 @@ class HostFunctions:
             ours.setdefault("HostFunctionError", HostFunctionError)
         before = {name: namespace[name] for name in ours if name in namespace}
         namespace.update(ours)
-        self._instruction, self._next, self._waited = instruction, 0, 0.0
+        self._instruction, self._next, self._told_bytes, self._waited = instruction, 0, 0, 0.0
         try:
             yield
         finally:
@@ -103,24 +106,28 @@ class HostFunctions:
         wait, number, instruction = _Wait(), -1, self._instruction
         try:
             with self._beginning:
-                number = self._begin(name, wait)
+                number = self._begin(name, wait, len(told))
                 instruction = self._instruction
                 self._listener.begin()
                 self._spool.drain_pipes()
-                self._spool.send(channel.CALL, f'{{"instruction":{instruction},"call":{number},"function":"{name}",{told}}}'.encode())
+                self._spool.send(channel.CALL, f'{{"instruction":{instruction},"call":{number},{told}}}'.encode())
             return wait.wait()
         except BaseException:
             if self._end(number) is not None:  # interrupted: whoever would answer is told that nobody waits
                 self._spool.send(channel.CALL_DROPPED, f'{{"instruction":{instruction},"call":{number}}}'.encode())
             raise
 
-    def _begin(self, name: str, wait: _Wait) -> int:
+    def _begin(self, name: str, wait: _Wait, size_bytes: int) -> int:
         if self._instruction is None:
             raise RuntimeError(f"{name}() can be called only while the instruction that it was given to runs")
         if self._next >= CALLS_MAX:
             raise RuntimeError(f"one instruction may call functions of the client's program {CALLS_MAX} times")
         if len(self._waits) >= CALLS_OPEN_MAX:
             raise RuntimeError(f"{CALLS_OPEN_MAX} calls of functions of the client's program wait already")
+        told_bytes = self._told_bytes + size_bytes + HEAD_BYTES
+        if told_bytes > CALLS_TOTAL_BYTES_MAX:
+            raise RuntimeError(f"the arguments of one instruction's calls may take {CALLS_TOTAL_BYTES_MAX} bytes in all: write long data to files")
+        self._told_bytes = told_bytes
         number, self._next = self._next, self._next + 1
         if not self._waits:
             self._since = time.perf_counter()
@@ -163,7 +170,7 @@ def _encode(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         raise TypeError(f"{name}() takes what JSON can say: {e}") from None
     if len(told) > CALL_BYTES_MAX:
         raise ValueError(f"the arguments of {name}() take {len(told)} bytes as JSON, and may take {CALL_BYTES_MAX}: write long data to a file")
-    return told
+    return f'"function":{json.dumps(name)},{told}'
 
 
 def _put_back(namespace: dict[str, Any], ours: Mapping[str, Any], before: Mapping[str, Any]) -> None:

@@ -63,8 +63,17 @@ class Supervisor:
         head = b"%d" % run.instruction
         if run.env or run.functions:
             head = json.dumps({"instruction": run.instruction, "env": run.env, "functions": run.functions}).encode()
-        worker.order(channel.RUN, b"%s\n%s" % (head, run.code.encode("utf-8", "replace")))
+        self.order(channel.RUN, b"%s\n%s" % (head, run.code.encode("utf-8", "replace")))
         return True
+
+    def order(self, kind: int, body: bytes) -> None:
+        """To the interpreter, if there is one; one that does not take what it is told is ended."""
+        worker = self.worker
+        if worker is not None:
+            try:
+                worker.order(kind, body)
+            except ProtocolError as e:
+                self._condemn(worker, e.message)
 
     def complete(self, message: Complete) -> None:
         """By an interpreter that has nothing else to do."""
@@ -73,13 +82,8 @@ class Supervisor:
 
     def answer(self, answer: Answer) -> None:
         """To a call that the code still waits for."""
-        worker = self.worker
-        if worker is not None and self._instructions.calls.answer(answer):
-            body = json.dumps({"call": answer.call, "value": answer.value, "error": answer.error}).encode("ascii")
-            try:
-                worker.order(channel.ANSWER, body)
-            except ProtocolError as e:
-                self._condemn(worker, e.message)
+        if self._instructions.calls.answer(answer):
+            self.order(channel.ANSWER, json.dumps({"call": answer.call, "value": answer.value, "error": answer.error}).encode("ascii"))
 
     # --- what it says ----------------------------------------------------------------------------------------------------------------
 

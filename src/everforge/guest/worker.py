@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..wire.errors import ProtocolError
+from ..wire.messages import CALLS_BYTES_MAX
 from . import channel, processes, ring
 from .channel import Frame
 from .limits import GuestLimits
 
 PACKETS_AT_ONCE = 32  # then the pipes get their turn
 FRAME_RESERVE_BYTES = 2 * 1024 * 1024  # traceback, note and the like beside a result of the full size
-UNSENT_BYTES_MAX = 64 * 1024 * 1024
+UNSENT_BYTES_MAX = 64 * 1024 * 1024  # of all orders
 ROOT = str(Path(__file__).parents[2])
 
 
@@ -62,12 +63,13 @@ class Worker:
         self._unpacker.frame_bytes_max = max(limits.result_bytes_max, limits.display_bytes_max) + FRAME_RESERVE_BYTES
 
     def order(self, kind: int, body: bytes) -> None:
+        """Raises ProtocolError for one that does not take what it is told: it can have had no more answers than it may have calls that wait."""
         packets = channel.pack(kind, body, self._number + 1)
+        self._unsent_bytes += sum(map(len, packets))
+        if self._unsent_bytes > (CALLS_BYTES_MAX if kind == channel.ANSWER else UNSENT_BYTES_MAX):
+            raise ProtocolError("it does not take what it is told")
         self._number += len(packets)
         self.unsent.extend(packets)
-        self._unsent_bytes += len(body)
-        if self._unsent_bytes > UNSENT_BYTES_MAX:
-            raise ProtocolError("the interpreter does not take its orders")
         self.write()
 
     def write(self) -> None:
@@ -78,6 +80,7 @@ class Worker:
                 return
             except OSError:  # it has closed its end: its death is seen elsewhere
                 self.unsent.clear()
+                self._unsent_bytes = 0
                 return
             self._unsent_bytes -= len(self.unsent.popleft())
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from everforge.wire.errors import ProtocolError, WrongState
 from everforge.wire.events import Position
-from everforge.wire.messages import CALLS_MAX, CALLS_OPEN_MAX, Call
+from everforge.wire.messages import CALLS_MAX, CALLS_OPEN_MAX, CALLS_TOTAL_BYTES_MAX, Call
 
 
 class Calls:
@@ -20,6 +20,7 @@ class Calls:
         known = known or {}
         self._functions = frozenset(functions)
         self._next = max(known, default=-1) + 1
+        self._told_bytes = 0  # by the guest, to this server
         self._open = {call for call, answered in known.items() if answered is None}
         self._claimed: set[int] = set()  # their answers are on their way to the tape
         self._answered = {call: answered for call, answered in known.items() if answered is not None}
@@ -44,8 +45,11 @@ class Calls:
 
     # --- what the guest says -----------------------------------------------------------------------------------------------------------
 
-    def take(self, call: Call) -> None:
+    def take(self, call: Call, size_bytes: int) -> None:
         """Raises ProtocolError for one that an honest guest does not make."""
+        self._told_bytes += size_bytes
+        if self._told_bytes > CALLS_TOTAL_BYTES_MAX:
+            raise ProtocolError(f"the guest told of calls with more than the {CALLS_TOTAL_BYTES_MAX} bytes that they may have together")
         if call.function not in self._functions or not self._next <= call.call < CALLS_MAX or len(self._open) >= CALLS_OPEN_MAX:
             raise ProtocolError(f"the guest told of call {call.call}, which cannot be")
         self._next = call.call + 1

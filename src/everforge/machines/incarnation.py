@@ -261,8 +261,7 @@ class Incarnation:
             return  # nobody will answer a stray one: it is being ended
         if self._calls is None or self._end_frame is not None:
             raise ProtocolError(f"instruction {message.instruction} has called a function that it was not given, or after its end")
-        self._count_output(heard.size_bytes)
-        self._calls.take(message)
+        self._calls.take(message, heard.size_bytes)
         called = Called(
             instruction=message.instruction,
             call=message.call,

@@ -31,6 +31,8 @@ GuestEnd = Literal["value", "error", "interrupted", "died"]
 CALLS_MAX = 10_000  # by one instruction
 CALLS_OPEN_MAX = 16  # waiting for their answers at once: one for each thread that calls
 CALL_BYTES_MAX = 1024 * 1024  # of arguments, or of an answer, as JSON
+CALLS_BYTES_MAX = 32 * 1024 * 1024  # of calls that wait, together, and of answers that the code has not taken yet, together
+CALLS_TOTAL_BYTES_MAX = 128 * 1024 * 1024  # of the arguments of all calls by one instruction
 
 
 @dataclass(frozen=True, slots=True)

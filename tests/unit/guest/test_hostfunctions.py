@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from everforge.wire.messages import CALL_BYTES_MAX, CALLS_OPEN_MAX, Answer, Call, CallDropped, Freeze, Frozen, Go, Interrupt, Kill, Outputs, Run
+from everforge.wire.messages import (
+    CALL_BYTES_MAX,
+    CALLS_BYTES_MAX,
+    CALLS_MAX,
+    CALLS_OPEN_MAX,
+    CALLS_TOTAL_BYTES_MAX,
+    Answer,
+    Call,
+    CallDropped,
+    End,
+    Freeze,
+    Frozen,
+    Go,
+    Interrupt,
+    Kill,
+    Outputs,
+    Run,
+)
 
-from .driver import Guest
+from .driver import WAIT_SECONDS, Guest
 
 
 def begin(guest: Guest, code: str, *functions: str) -> int:
@@ -206,9 +223,91 @@ def test_a_call_survives_standing_still_and_a_new_epoch(fresh: Guest) -> None:
     assert fresh.finish(number).end.value == "42"
 
 
-def test_a_program_that_plays_with_the_channel_loses_only_its_interpreter(fresh: Guest) -> None:
-    body = json.dumps({"instruction": 0, "call": 0, "function": "other", "args": [], "kwargs": {}})
-    code = f"ask._functions._spool.send(7, {body.encode()!r})\nimport time; time.sleep(30)"
-    done = fresh.finish(begin(fresh, code))
-    assert done.end.end == "died"
-    assert fresh.value("1") == "1"
+# --- what hostile code may do ------------------------------------------------------------------------------------------------------
+
+
+def test_all_calls_of_an_instruction_together_have_a_limit_that_the_code_is_told_of(guest: Guest) -> None:
+    code = """
+import sys
+limits = vars(sys.modules[type(ask).__module__])
+kept, limits["CALLS_TOTAL_BYTES_MAX"] = limits["CALLS_TOTAL_BYTES_MAX"], 25_000
+try:
+    for n in range(3): ask("x" * 10_000)
+except RuntimeError as e:
+    print(e)
+limits["CALLS_TOTAL_BYTES_MAX"] = kept
+ask("and it goes on")
+"""
+    number = begin(guest, code)
+    for _ in range(3):
+        answer(guest, "heard")
+    done = guest.finish(number)
+    assert done.end.value == "'heard'"
+    assert "may take 25000 bytes in all" in done.stdout[0]
+    answer_to_the_next = begin(guest, "ask()")
+    answer(guest)
+    assert guest.finish(answer_to_the_next).end.end == "value"
+
+
+HOSTILE = """
+import json, time
+def call(number, function="ask", *args, ascii=True):
+    told = {"instruction": INSTRUCTION, "call": number, "function": function, "args": list(args), "kwargs": {}}
+    ask._functions._spool.send(7, json.dumps(told, ensure_ascii=ascii).encode())
+"""
+
+
+def hostile(guest: Guest, code: str) -> int:
+    return begin(guest, HOSTILE.replace("INSTRUCTION", str(guest._next)) + code + "\ntime.sleep(60)")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "call(0, 'other')",
+        f"call({CALLS_MAX})",
+        "call(1); call(1)",
+        f"for n in range({CALLS_OPEN_MAX} + 1): call(n)",
+        f"call(0, 'ask', 'x' * {Call.body_bytes_max})",
+        f"call(0, 'ask', 'ü' * ({CALL_BYTES_MAX} // 2), ascii=False)",  # it would be three times as long where it is passed on
+    ],
+)
+def test_a_program_that_plays_with_the_channel_loses_only_its_interpreter(guest: Guest, code: str) -> None:
+    done = guest.finish(hostile(guest, code))
+    assert (done.end.end, "broke the protocol" in (done.end.error_message or "")) == ("died", True)
+    assert guest.value("1") == "1"
+
+
+def test_one_that_calls_without_end_loses_its_interpreter_too(guest: Guest) -> None:
+    number = hostile(guest, "for n in range(1000): call(n, 'ask', 'x' * 1_000_000)")
+    calls = 0
+    while not any(isinstance(m, End) for m in guest.heard):
+        guest.pump(WAIT_SECONDS)
+        for call in [m for m in guest.heard if isinstance(m, Call)]:
+            guest.heard.remove(call)
+            guest.send(Answer(number, call.call))
+            calls += 1
+    assert guest.finish(number).end.end == "died"
+    assert calls <= CALLS_TOTAL_BYTES_MAX // 1_000_000
+
+
+def test_one_that_takes_no_answers_loses_its_interpreter_before_they_fill_the_memory(guest: Guest, tmp_path: Path) -> None:
+    paced = f"""
+import os
+for n in range(1000):
+    call(n)
+    while not os.path.exists(f"{tmp_path}/{{n}}"): time.sleep(0.001)
+"""
+    number = hostile(guest, paced)
+    answers = 0
+    while not any(isinstance(m, End) for m in guest.heard):
+        for call in [m for m in guest.heard if isinstance(m, Call)]:
+            guest.heard.remove(call)
+            guest.send(Answer(number, call.call, "x" * 1_000_000))
+            (tmp_path / str(call.call)).touch()
+            answers += 1
+        guest.pump(WAIT_SECONDS)
+    end = guest.finish(number).end
+    assert (end.end, "does not take what it is told" in (end.error_message or "")) == ("died", True)
+    assert answers <= CALLS_BYTES_MAX // 1_000_000 + 1
+    assert guest.value("1") == "1"

@@ -12,7 +12,7 @@ from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines, Running
 from everforge.wire.errors import EverforgeError, InstructionNotFound, InvalidInput, WrongState
 from everforge.wire.events import Answered, Called, Ended, Event, Moved
-from everforge.wire.messages import CALL_BYTES_MAX, CALLS_MAX, CALLS_OPEN_MAX, Call, CallDropped, Frozen, GuestMessage
+from everforge.wire.messages import CALL_BYTES_MAX, CALLS_BYTES_MAX, CALLS_MAX, CALLS_OPEN_MAX, Answer, Call, CallDropped, Frozen, GuestMessage
 from kit.house import House, quick
 
 TWICE = "print('before')\nx = ask(1, key='a')\nprint('between')\ny = ask(x)\n(x, y)"
@@ -391,6 +391,39 @@ async def test_more_calls_at_once_than_may_be_are_refused(house: House) -> None:
     await called(machines, number, CALLS_OPEN_MAX)
     await _say(house, Call(number, CALLS_OPEN_MAX + 1, "ask"))
     assert (await result(machines, number)).end == "lost"
+
+
+async def test_calls_that_are_larger_together_than_they_may_be_cost_a_hostile_guest_its_sandbox(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("everforge.machines.calls.CALLS_TOTAL_BYTES_MAX", 2500)
+    machines = await machine(house)
+    number = await begin(machines)
+    await called(machines, number)
+    for call, size in ((1, 1000), (2, 1000)):
+        await _say(house, Call(number, call, "ask", ["x" * size]))
+        await called(machines, number, call)
+    await _say(house, Call(number, 3, "ask", ["x" * 1000]))
+    assert (await result(machines, number)).end == "lost"
+
+
+async def test_an_honest_guest_may_call_with_more_than_it_may_print(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("everforge.machines.incarnation.UNDER_WAY_BYTES", 0)
+    house = House(quick(output_bytes_max=1000))
+    await house.start()
+    machines = await machine(house)
+    number = await begin(machines, "[ask('x' * 1000) for _ in range(5)]\n'done'")
+    for call in range(5):
+        await called(machines, number, call)
+        await machines.answer("m", number, call)
+    assert (await result(machines, number)).value == "'done'"
+    await house.close()
+
+
+def test_calls_that_wait_cannot_be_larger_together_than_they_may_be() -> None:
+    """So nobody has to count them beside their number and their sizes."""
+    assert CALLS_OPEN_MAX * Call.body_bytes_max <= CALLS_BYTES_MAX
+    assert CALLS_OPEN_MAX * Answer.body_bytes_max <= CALLS_BYTES_MAX
 
 
 async def test_a_call_that_nobody_waits_for_any_more_has_its_answer_and_the_clock_goes_on(house: House) -> None:
