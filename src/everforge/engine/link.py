@@ -105,13 +105,14 @@ class PipeLink:
             # After close() the number may be another file's already.
             if not self.is_closed:
                 loop.remove_writer(self._write_fd)
+            self._writable = None
 
     def close(self) -> None:
         if self.is_closed:
             return
         self._unwatch()
-        if self._writable is not None and not self._writable.done():
-            asyncio.get_running_loop().remove_writer(self._write_fd)
+        if self._writable is not None:  # also when it is done, and whoever waits has not run since: the loop would never stop seeing room in it
+            self._writable.get_loop().remove_writer(self._write_fd)
         os.close(self._read_fd)
         os.close(self._write_fd)
         self._read_fd = self._write_fd = -1

@@ -1,14 +1,22 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
+import time
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
+import uvloop
 
 from everforge.engine.link import PIPE_BYTES, READ_BYTES_MAX, PipeLink
+from everforge.machines.guestline import GuestLine
 from everforge.wire.errors import InvalidInput, SandboxLost
-from everforge.wire.frames import RECORD_BYTES_MAX
+from everforge.wire.frames import RECORD_BYTES_MAX, Assembler, Decoder
+from everforge.wire.messages import Answer, decode_from_keeper
+
+ANSWERS = 24
 
 
 class Guest:
@@ -71,6 +79,62 @@ async def test_a_full_pipe_makes_the_sender_wait_and_no_record_is_split(guest: G
     for record in records:
         assert await asyncio.to_thread(os.read, guest.stdin, RECORD_BYTES_MAX) == record
     await sending
+
+
+async def test_a_close_in_the_moment_when_there_is_room_again_leaves_the_loop_nothing_to_watch() -> None:
+    stdin, to_guest = os.pipe()
+    from_guest, stdout = os.pipe()
+    other = os.dup(to_guest)  # the pipe outlives the link, as that of a sandbox does
+    link = PipeLink(from_guest, to_guest)
+    sending = asyncio.create_task(_fill(link))
+    await asyncio.sleep(0.01)
+    os.read(stdin, PIPE_BYTES)
+    for _ in range(1000):
+        if not (waiting := link._writable) or waiting.done():
+            break
+        await asyncio.sleep(0)
+    link.close()
+    assert not asyncio.get_running_loop().remove_writer(to_guest)
+    with pytest.raises(SandboxLost):
+        await sending
+    for number in (stdin, stdout, other):
+        os.close(number)
+
+
+async def _fill(link: PipeLink) -> None:
+    while True:
+        await link.send(bytes(RECORD_BYTES_MAX))
+
+
+def test_many_large_answers_get_through_to_a_reader_that_falters_on_both_kinds_of_loop() -> None:
+    """Nobody is woken for nothing, and nobody is forgotten: whoever wrote into a full pipe goes on when there is room."""
+    for run in (uvloop.run, asyncio.run):
+        assert run(_answer_a_faltering_reader()) == list(range(ANSWERS))
+
+
+async def _answer_a_faltering_reader() -> list[int]:
+    stdin, to_guest = os.pipe()
+    from_guest, stdout = os.pipe()
+    link = PipeLink(from_guest, to_guest)
+    line, heard = GuestLine(link), list[int]()
+
+    def read() -> None:
+        decoder, assembler = Decoder(RECORD_BYTES_MAX), Assembler()
+        for turn in itertools.count():
+            for record in decoder.feed(os.read(stdin, (1, 5000, PIPE_BYTES)[turn % 3])):
+                if message := assembler.add(record):
+                    heard.append(cast(Answer, decode_from_keeper(message.kind, message.body)).call)
+            if len(heard) == ANSWERS:
+                return
+            if turn % 50 == 0:
+                time.sleep(0.001)
+
+    async with asyncio.timeout(30):
+        await asyncio.gather(asyncio.to_thread(read), *(line.send(Answer(0, n, "x" * 1_000_000)) for n in range(ANSWERS)))
+    link.close()
+    os.close(stdin)
+    os.close(stdout)
+    return heard
 
 
 async def test_a_guest_that_is_gone_is_told_to_reader_and_writer(guest: Guest) -> None:
