@@ -6,12 +6,14 @@ import asyncio
 import logging
 import time
 
-from everforge.wire.errors import DiskFull, EverforgeError, NoCapacity, WakeFailed
+from everforge.engine.base import Ending, How
+from everforge.wire.errors import DiskFull, EverforgeError, NoCapacity, SandboxLost, WakeFailed
 from everforge.wire.events import Answered, Position
 
 from .agenda import Agenda
 from .calls import Calls
 from .dossier import Dossier
+from .incarnation import Incarnation
 from .lifecycle import Residence
 from .residency import Residency
 from .settings import MachineSettings
@@ -51,7 +53,7 @@ class Answers:
             incarnation = self._residency.housing.incarnation
             assert incarnation is not None
             for call, position in calls.undelivered:
-                await incarnation.answer(await self._read(position))
+                await self._send(incarnation, await self._read(position))
                 calls.delivered(call)
         except (NoCapacity, WakeFailed, DiskFull) as e:
             log.warning("machine %s has an answer, and could not be woken for it: %s", self._dossier.record.name, e.message)
@@ -59,6 +61,16 @@ class Answers:
             asyncio.get_running_loop().call_later(self._settings.save_retry_seconds, self._agenda.changed.set)
         except EverforgeError:
             return  # it is lost, or broken: the keeper's loop sees that
+
+    async def _send(self, incarnation: Incarnation, answered: Answered) -> None:
+        """A guest reads whatever its code does; one that does not is given up, since nothing else could be said to it either."""
+        try:
+            async with asyncio.timeout(self._settings.guest_answer_seconds):
+                await incarnation.answer(answered)
+        except TimeoutError:
+            error = SandboxLost(f"the guest did not take an answer within {self._settings.guest_answer_seconds:g} s")
+            incarnation.lose(Ending(How.EXITED, error.message))
+            raise error from None
 
     async def _read(self, position: Position) -> Answered:
         (found,) = await self._dossier.store.events(self._dossier.record.id, Position(position - 1), 1)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from everforge.machines.guestline import GuestLine
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines, Running
 from everforge.wire.errors import EverforgeError, InstructionNotFound, InvalidInput, WrongState
@@ -341,6 +342,30 @@ async def test_an_answer_waits_until_the_machine_can_be_woken() -> None:
     house.host.failing_restores = 2
     await machines.answer("m", number, 0, value="patience")
     assert (await result(machines, number)).value == "'patience'"
+    await house.close()
+
+
+async def test_a_guest_that_takes_no_answer_is_given_up_and_its_machine_can_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House(quick(guest_answer_seconds=0.2))
+    await house.start()
+    machines = await machine(house)
+    await machines.run("m", "kept = 1")
+    await machines.snapshot("m", "good")
+    number = await begin(machines)
+    await called(machines, number)
+    send = GuestLine.send
+
+    async def never(line: GuestLine, message: GuestMessage) -> None:
+        if isinstance(message, Answer):
+            await asyncio.get_running_loop().create_future()
+        await send(line, message)
+
+    monkeypatch.setattr(GuestLine, "send", never)
+    await machines.answer("m", number, 0, value=1)
+    ended = await result(machines, number)
+    assert (ended.end, "did not take an answer" in (ended.error or "")) == ("lost", True)
+    await machines.rollback("m", snapshot="good")
+    assert (await machines.run("m", "kept")).value == "1"
     await house.close()
 
 
