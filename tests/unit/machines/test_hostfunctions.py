@@ -11,6 +11,7 @@ import pytest
 from everforge.machines.guestline import GuestLine
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines, Running
+from everforge.store.base import Change
 from everforge.wire.errors import EverforgeError, InstructionNotFound, InvalidInput, WrongState
 from everforge.wire.events import Answered, Called, Ended, Event, Moved
 from everforge.wire.messages import CALL_BYTES_MAX, CALLS_BYTES_MAX, CALLS_MAX, CALLS_OPEN_MAX, Answer, Call, CallDropped, Frozen, GuestMessage
@@ -120,6 +121,21 @@ async def test_what_is_no_answer_is_refused_and_the_call_still_waits(house: Hous
             await machines.answer("m", *position, value=1)  # pyright: ignore[reportArgumentType]
     await machines.answer("m", number, 0, value="right")
     assert (await result(machines, number)).value == "'right'"
+
+
+async def test_an_answer_survives_a_power_cut_before_the_client_hears_that_it_was_taken(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    machines = await machine(house)
+    number = await begin(machines)
+    await called(machines, number)
+    commit, answers = house.store.commit, list[Change]()
+
+    async def watched(change: Change) -> Sequence[Event]:
+        answers.extend([change] if any(isinstance(e, Answered) for e in change.events) else [])
+        return await commit(change)
+
+    monkeypatch.setattr(house.store, "commit", watched)
+    await machines.answer("m", number, 0, value=1)
+    assert [change.durable for change in answers] == [True]
 
 
 async def test_an_instruction_without_functions_has_no_calls_to_answer(house: House) -> None:

@@ -222,6 +222,19 @@ async def test_a_keeper_that_fails_is_replaced_and_nothing_is_lost_or_done_twice
     assert (await house.machines.result(name, 1)).end == "value"
 
 
+async def test_a_reader_that_begins_within_an_entry_gets_the_rest_of_it_from_memory_and_from_the_store(house: House) -> None:
+    name = await new(house)
+    follower = house.machines.read(name, follow=True)
+    await anext(follower)  # there is somebody to keep the newest entries in memory for
+    await house.machines.run(name, "tell('a', 'b', 'c')")
+    (output,) = [e async for e in house.machines.read(name) if isinstance(e, Output)]
+    live = [e async for e in house.machines.read(name, output.position + 1) if isinstance(e, Output)]
+    await follower.aclose()  # pyright: ignore[reportAttributeAccessIssue]
+    stored = [e async for e in house.machines.read(name, output.position + 1) if isinstance(e, Output)]
+    for rest in (live, stored):
+        assert [(e.lines, e.first_seq, e.position) for e in rest] == [(["c"], 2, output.position + 2)]
+
+
 async def test_an_instruction_has_variables_of_its_own_and_the_next_has_not(house: House) -> None:
     name = await new(house)
     first, _ = await house.machines.exec(name, "environ['WHO']", env={"WHO": "one"})
