@@ -5,33 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from everforge.folders import data_folder
-from everforge.wire.errors import EverforgeError
+from everforge.wire.errors import EverforgeError, InvalidInput
 
 from . import address, loop
 from .configuration import Configuration, load
+from .welcome import welcome
 
 EXIT_REFUSED = 3
-WELCOME = """
-Log in from another computer, once and within 15 minutes: {url}/login/{code}
-
-On this computer no log-in is needed. In a second terminal, for a first machine:
-
-    .venv/bin/everforge repl
-
-or from Python (.venv/bin/python):
-
-    from everforge import Everforge
-    machine = Everforge().create()
-    machine.run("x = 41")
-    print(machine.run("x + 1").value)   # 42, today or next year
-
-Ctrl-C stops the server; machines go to sleep, and are there again at the next start.
-"""
+EXIT_PIPE = 141  # as programs end that nobody reads any more
 
 
 class Lines:
@@ -51,16 +38,22 @@ def main(argv: list[str] | None = None) -> int:
     data = (options.data or data_folder()).expanduser().absolute()
     flags: dict[str, Any] = {"host": options.host, "port": options.port}
     try:
+        if data.exists() and not data.is_dir():
+            raise InvalidInput(f"{data} is a file, and machines need a folder: give another one with --data")
         configuration = load(flags, data, options.config)
         if options.command == "settings":
             return _show(configuration, as_json=options.json)
-        return _serve(configuration, data, welcome=options.welcome)
+        elsewhere = data if options.data or os.environ.get("EVERFORGE_DATA") else None
+        return _serve(configuration, data, elsewhere, wanted=options.welcome)
     except EverforgeError as e:
         running = address.find(data)
         print(f"everforge: {f'a server of {data} is running already, at {running}' if running else e.message}", file=sys.stderr)
         return EXIT_REFUSED
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter tries once more at its end, and complains
+        return EXIT_PIPE
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -75,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _serve(configuration: Configuration, data: Path, *, welcome: bool) -> int:
+def _serve(configuration: Configuration, data: Path, elsewhere: Path | None, *, wanted: bool) -> int:
     from everforge.accounts.service import Accounts
 
     from .serving import serve
@@ -86,8 +79,8 @@ def _serve(configuration: Configuration, data: Path, *, welcome: bool) -> int:
 
     def ready(url: str, accounts: Accounts) -> None:
         print(f"ready {url}", flush=True)
-        if sys.stdout.isatty() or welcome:
-            print(WELCOME.format(url=url, code=accounts.new_link().code), flush=True)
+        if sys.stdout.isatty() or wanted:
+            print(welcome(configuration.server, url, accounts.new_link().code, elsewhere), flush=True)
 
     loop.run(serve(configuration, data, Lines(), ready))
     return 0
@@ -95,12 +88,13 @@ def _serve(configuration: Configuration, data: Path, *, welcome: bool) -> int:
 
 def _show(configuration: Configuration, *, as_json: bool) -> int:
     if as_json:
-        print(json.dumps([{"name": g.name, "value": g.value, "source": g.source} for g in configuration.given], indent=2))
+        print(json.dumps([{"name": g.name, "value": g.value, "source": g.source} for g in configuration.given], indent=2), flush=True)
         return 0
     width = max(len(g.name) for g in configuration.given)
     for given in configuration.given:
         value = "" if given.name == "smtp_url" and given.value else given.value
         print(f"{given.name:<{width}}  {value if value != '' else '(hidden)' if given.value else '-'}  ({given.source})")
+    sys.stdout.flush()
     return 0
 
 

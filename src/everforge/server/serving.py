@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import signal
 import socket
@@ -86,10 +87,12 @@ def listen(settings: ServerSettings) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
-    except (OSError, OverflowError) as e:
+    except (OSError, OverflowError, TypeError) as e:  # TypeError: a host that cannot be a name
         listener.close()
+        no_address = isinstance(e, socket.gaierror | TypeError) or getattr(e, "errno", None) == errno.EADDRNOTAVAIL
+        advice = "give an address of this computer with --host" if no_address else "choose another with --port"
         reason = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
-        raise InvalidInput(f"the server cannot listen at {settings.host} port {settings.port}: {reason}; choose another with --port") from None
+        raise InvalidInput(f"the server cannot listen at {settings.host} port {settings.port}: {reason}; {advice}") from None
     listener.listen(BACKLOG)
     return listener
 
@@ -123,6 +126,8 @@ async def serve(configuration: Configuration, data: Path, progress: Progress, re
         undo.callback(listener.close)
         machines, folder = await open_machines(data, configuration.machines, progress=progress)
         undo.push_async_callback(close_machines, machines, folder)
+        if stop.is_set():
+            return  # nobody waits for it any more
         accounts = Accounts(machines.forge.store.accounts, folder.path, configuration.accounts, mailer_of(configuration.accounts))
         await accounts.start()
         undo.push_async_callback(accounts.close)
@@ -131,7 +136,8 @@ async def serve(configuration: Configuration, data: Path, progress: Progress, re
         async with served(service, listener) as serving:
             undo.callback(address.forget, folder.path)
             await asyncio.to_thread(address.tell, folder.path, url)
-            ready(url, accounts)
+            if not stop.is_set():
+                ready(url, accounts)
             await asyncio.wait([serving, asyncio.ensure_future(stop.wait())], return_when=asyncio.FIRST_COMPLETED)
             progress.step("stopping: machines go to sleep")
 

@@ -47,6 +47,7 @@ def check(settings: ServerSettings) -> None:
     """Raises InvalidInput."""
     s = settings
     for holds, rule in (
+        (bool(s.host), "host is an address or a name"),
         (0 <= s.port <= 65_535, "port is from 0 to 65535"),
         (
             min(s.header_seconds, s.body_seconds, s.upload_idle_seconds, s.keep_alive_seconds, s.quiet_seconds, s.write_seconds) > 0,
