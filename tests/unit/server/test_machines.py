@@ -165,6 +165,34 @@ async def test_a_followed_tape_goes_on_from_its_cursor(form: str) -> None:
         assert f'"position":{whole["entries"][0]["position"]},' not in rest
 
 
+async def test_a_browser_that_comes_again_goes_on_behind_the_last_event_that_it_has_seen() -> None:
+    async with service() as s, client_of(s) as client:
+        await client.post("/v1/machine/new", json={"name": "a"})
+        await client.post("/v1/machine/a/exec", json={"instruction": {"code": "print(1)\nprint(2)"}})
+        await client.get("/v1/machine/a/exec/0/result")
+        events = {"Accept": "text/event-stream"}
+        whole = _events((await client.get("/v1/machine/a/tape", headers=events)).text)
+        assert [id for id, _ in whole] == sorted({id for id, _ in whole})
+        for seen in range(len(whole)):
+            last = {"Last-Event-ID": str(whole[seen][0])}
+            again = await client.get("/v1/machine/a/tape", params={"after": -1}, headers=events | last)  # before what its address says
+            assert _events(again.text) == whole[seen + 1 :]
+        for nonsense in ("", "text", "9" * 30, "-5", "1.5"):
+            again = await client.get("/v1/machine/a/tape", headers=events | {"Last-Event-ID": nonsense})
+            assert _events(again.text) == whole
+
+
+def _events(text: str) -> list[tuple[int, str]]:
+    """Ids and data; comments are signs of life."""
+    found: list[tuple[int, str]] = []
+    for block in text.split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if line and not line.startswith(":"))
+        if fields:
+            assert json.loads(fields["data"])["type"] == fields["event"]
+            found.append((int(fields["id"]), fields["data"]))
+    return found
+
+
 async def test_the_live_interpreter_completes_over_http_and_on_the_websocket() -> None:
     async with service() as s, client_of(s) as client:
         await client.post("/v1/machine/new", json={"name": "a"})
