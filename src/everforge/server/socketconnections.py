@@ -50,7 +50,8 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
         self.conn.debug = False  # would log headers
         self._arrival = self.arrivals.new()
         self._fragment_bytes = 0  # of the message that is in pieces
-        self._whole_bytes: deque[int] = deque()  # of each message that waits to be taken
+        self._whole: deque[int] = deque()  # bytes of each message that waits to be taken
+        self._whole_bytes = 0  # of all of them
         self._deadline: asyncio.TimerHandle | None = None  # of the message that is arriving
         self._unsent_bytes = 0
         self._flushing: asyncio.Handle | None = None
@@ -77,7 +78,7 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
         """What is held of this client's, and how long it may take for the rest."""
         unfinished = len(self.conn.reader.buffer) + self._fragment_bytes
         try:
-            self._arrival.hold(unfinished + sum(self._whole_bytes))
+            self._arrival.hold(unfinished + self._whole_bytes)
         except TooMany as e:
             self._fail(CloseCode.TRY_AGAIN_LATER, e.message)
             return
@@ -109,7 +110,7 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
     async def receive(self) -> ASGIReceiveEvent:
         message = await super().receive()
         if message["type"] == "websocket.receive":
-            self._whole_bytes.popleft()
+            self._whole_bytes -= self._whole.popleft()
             self._count()
         if not self.writable.is_set() and not self.transport.is_closing():
             self.transport.pause_reading()
@@ -165,7 +166,8 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
         waiting = self.queue.qsize()
         super().send_receive_event_to_app()
         if self.queue.qsize() > waiting and not self.close_sent:
-            self._whole_bytes.append(size)
+            self._whole.append(size)
+            self._whole_bytes += size
 
     def _fail(self, code: int, reason: str) -> None:
         self._stop_waiting()

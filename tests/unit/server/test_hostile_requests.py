@@ -458,6 +458,15 @@ def test_a_mistake_of_the_servers_in_one_request_is_told_and_the_socket_goes_on(
     assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ZeroDivisionError] * 3
 
 
+def test_thousands_of_small_messages_at_once_are_taken_in_their_time(running: Running, neighbour: Neighbour) -> None:
+    with Wild(running) as wild:
+        assert wild.upgrade(f"/v1/machine/{neighbour.name}/connect").status == 101
+        wild.send(frame(TEXT, b'{"type":"ping"}') * 20_000 + frame(TEXT, b'{"type":"ping","request_id":"last"}'))
+        neighbour.is_served()
+        wild.until(b'"request_id":"last"')
+        assert running.service.arrivals.bytes == 0
+
+
 def test_pieces_pings_and_a_close_in_between_are_understood(running: Running, neighbour: Neighbour) -> None:
     with Wild(running) as wild:
         assert wild.upgrade(f"/v1/machine/{neighbour.name}/connect").status == 101
