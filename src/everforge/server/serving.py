@@ -11,6 +11,7 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import uvicorn
 
@@ -68,8 +69,8 @@ def door(service: Service) -> Door:
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_keep_alive=int(settings.keep_alive_seconds),
-        timeout_graceful_shutdown=int(settings.stop_seconds),
+        timeout_keep_alive=cast(int, settings.keep_alive_seconds),  # it takes fractions too
+        timeout_graceful_shutdown=cast(int, settings.stop_seconds),
     )
     return Door(config, service.streams)
 

@@ -33,7 +33,6 @@ class ServerSettings:
     quiet_seconds: float = 10.0  # of silence on a long answer, then a space: some clients give up on a connection that says nothing
     early_seconds: float = 1.0  # a result that takes longer gets its headers first
     write_seconds: float = 120.0  # for a client to take a frame; one that does not is cut off, and may come back to where it was
-    revoked_seconds: float = 1.0  # by then the streams of a revoked token are closed
     stop_seconds: float = 5.0  # for answers under way when the server stops
 
     # --- pages
