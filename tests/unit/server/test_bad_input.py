@@ -123,6 +123,18 @@ async def test_a_key_that_comes_again_with_another_request_is_refused(client: ht
     assert (refused.status_code, refused.json()["code"]) == (409, "KeyReused")
 
 
+@pytest.mark.parametrize("text", ["-1", "+1", "1.0", "one", "%D9%A3", "%C2%B2", "1%20", "0x1", "1_0", "9" * 19])
+async def test_numbers_in_an_address_are_plain_digits(client: httpx2.AsyncClient, text: str) -> None:
+    await client.post("/v1/machine/tried/exec", json={"instruction": {"code": "1"}})
+    for path in (f"exec/{text}", f"exec/{text}/result", f"exec/{text}/stream-result"):
+        answer = await client.get(f"/v1/machine/tried/{path}")
+        assert (answer.status_code, answer.json()["code"]) == (400, "InvalidInput")
+    for path in (f"exec/0/calls/{text}", f"exec/{text}/calls/0"):
+        answer = await client.post(f"/v1/machine/tried/{path}", json={"value": 1})
+        assert (answer.status_code, answer.json()["code"]) == (400, "InvalidInput")
+    assert (await client.get("/v1/machine/tried/exec/000")).json()["instruction_seq"] == 0
+
+
 @pytest.mark.parametrize("accept", ["application/x-ndjson", "text/event-stream", "application/json"])
 @pytest.mark.parametrize(("query", "field"), [("limit=0", "limit"), ("limit=-5", "limit"), ("after=-2", "after"), (f"after={2**70}", "after")])
 async def test_a_bad_stream_is_refused_before_it_begins(client: httpx2.AsyncClient, accept: str, query: str, field: str) -> None:

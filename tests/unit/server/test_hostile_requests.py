@@ -347,6 +347,10 @@ def test_an_upgrade_to_anything_else_is_answered_as_if_not_asked_for(running: Ru
         ("/v1/machine/x/connect", {"Sec_WebSocket_Key": "short"}, 400),
         ("/v1/machine/%00/connect", {}, 400),
         ("/v1/machine/x/connect?after=nan", {}, 400),
+        ("/v1/machine/x/connect?after=-2", {}, 400),
+        ("/v1/machine/x/connect?after=%D9%A3", {}, 400),
+        ("/v1/machine/x/connect?after=", {}, 400),
+        ("/v1/machine/x/connect?after=-1", {}, 404),
     ],
 )
 def test_bad_handshakes_are_refused(running: Running, path: str, headers: dict[str, str], status: int) -> None:

@@ -116,7 +116,10 @@ def test_every_operation_is_described_and_has_a_name_and_an_example_of_its_own()
 
 ERRORS = {
     "POST /v1/machine/new": {"NameTaken", "NoCapacity", "TooMany", "TooLarge", "DiskFull", "KeyReused"},
-    "POST /v1/machine/{name}/exec": {"QueueFull", "TooMany", "KeyReused", "MachineBroken"},
+    "POST /v1/machine/{name}/exec": {"QueueFull", "TooMany", "KeyReused", "MachineBroken", "DiskFull"},
+    "GET /v1/machine/{name}/exec/{seq}/result": {"TooManyStreams", "InstructionNotFound"},
+    "GET /v1/machine/{name}/exec/{seq}/stream-result": {"TooManyStreams", "InstructionNotFound"},
+    "GET /v1/machine/{name}/tape": {"TooManyStreams", "InstructionNotFound"},
     "POST /v1/machine/{name}/fork": {"QueueFull", "NameTaken", "Refused", "NoCapacity"},
     "POST /v1/machine/{name}/hibernate": {"QueueFull", "Refused", "DiskFull", "MachineFailed"},
     "POST /v1/machine/{name}/wake": {"QueueFull", "Refused", "NoCapacity", "MachineBroken"},

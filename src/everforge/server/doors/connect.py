@@ -13,10 +13,11 @@ from everforge.accounts.identity import Identity
 from everforge.machines.service import Machines
 from everforge.wire import api
 from everforge.wire.errors import EverforgeError, InvalidInput, ProtocolError, WrongState
-from everforge.wire.events import Position
+from everforge.wire.events import START, Position
 
 from ..answers import error_body, plain
 from ..calls import check_key, new_request_id
+from ..numbers import whole
 from ..routes import SocketRoute
 from ..service import Service
 from ..sockets import MACHINE_DELETED, Socket, both, read_as, request_id_of, unexpected
@@ -42,9 +43,11 @@ route = SocketRoute(path="/v1/machine/{name}/connect", scopes=("exec", "read"), 
 def _after(text: str | None) -> Position | None:
     if text is None:
         return None
-    if not text.removeprefix("-").isdecimal() or len(text) > 18 or int(text) < -1:
+    if text == str(START):
+        return START
+    if (found := whole(text)) is None:
         raise InvalidInput("after must be a position of the tape, or -1 for its beginning")
-    return Position(int(text))
+    return Position(found)
 
 
 class Connection:

@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from everforge.machines.service import Completion, Machines, Running
 from everforge.wire import api
 from everforge.wire.errors import (
+    DiskFull,
     GuestTooOld,
     InstructionNotFound,
     InvalidInput,
@@ -22,12 +23,14 @@ from everforge.wire.errors import (
     MachineNotFound,
     NoCapacity,
     QueueFull,
+    TooManyStreams,
     WrongState,
 )
 from everforge.wire.events import Accepted, Displayed, Ended, Event, Output, Position
 
 from ..answers import answer, to_json
 from ..calls import Call
+from ..numbers import whole
 from ..routes import Routes
 from ..streams import Cut, Revoked, with_signs_of_life
 from ..times import to_wire
@@ -36,10 +39,11 @@ from .displays import Displays, in_one_frame
 from .wholelines import WholeLines
 
 routes = Routes("instructions")
+STREAMED = (MachineNotFound, InstructionNotFound, TooManyStreams)
 
 
 @routes.add(
-    "POST", "/v1/machine/{name}/exec", scope="exec", keyed=True, errors=(MachineNotFound, MachineBroken, QueueFull, KeyReused),
+    "POST", "/v1/machine/{name}/exec", scope="exec", keyed=True, errors=(MachineNotFound, MachineBroken, QueueFull, KeyReused, DiskFull),
     example={"instruction": {"code": "x = 6 * 7\nx", "timeout_seconds": 15}},
 )  # fmt: skip
 async def give(call: Call, body: api.Exec) -> api.Accepted:
@@ -54,7 +58,7 @@ def options(text: api.InstructionText) -> dict[str, Any]:
     return {"timeout_seconds": text.timeout_seconds, "env": text.env, "functions": text.functions}
 
 
-@routes.add("GET", "/v1/machine/{name}/exec/{seq}/result", scope="read", errors=(MachineNotFound, InstructionNotFound), answer=api.InstructionResult)
+@routes.add("GET", "/v1/machine/{name}/exec/{seq}/result", scope="read", errors=STREAMED, answer=api.InstructionResult)
 async def wait_for_result(call: Call) -> Response:
     """Wait for an instruction's result. A long wait begins with spaces, which JSON allows before its first character."""
     seq = number(call)
@@ -92,10 +96,9 @@ def instruction_result(seq: int, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def number(call: Call) -> int:
-    text = call.path("seq")
-    if not text.isdecimal() or len(text) > 18:
+    if (found := whole(call.path("seq"))) is None:
         raise InvalidInput("an instruction is named by its number, from 0")
-    return int(text)
+    return found
 
 
 async def find_result(machines: Machines, name: str, seq: int) -> dict[str, Any]:
@@ -108,7 +111,7 @@ async def find_result(machines: Machines, name: str, seq: int) -> dict[str, Any]
 
 
 @routes.add(
-    "GET", "/v1/machine/{name}/exec/{seq}/stream-result", scope="read", errors=(MachineNotFound, InstructionNotFound),
+    "GET", "/v1/machine/{name}/exec/{seq}/stream-result", scope="read", errors=STREAMED,
     media=("application/x-ndjson",),
 )  # fmt: skip
 async def stream_result(call: Call) -> Response:
@@ -240,10 +243,9 @@ async def complete(call: Call, body: api.Complete) -> api.Completed:
 )  # fmt: skip
 async def answer_call(call: Call, body: api.Answer) -> api.Answered:
     """Answer a call of a function of the client's program, once. A sleeping machine is woken behind it, and its code goes on."""
-    text = call.path("call")
-    if not text.isdecimal() or len(text) > 18:
+    if (asked := whole(call.path("call"))) is None:
         raise InvalidInput("a call is named by its number, from 0")
-    await call.machines.answer(call.name, number(call), int(text), value=body.value, error=body.error)
+    await call.machines.answer(call.name, number(call), asked, value=body.value, error=body.error)
     return api.Answered(answered=True)
 
 

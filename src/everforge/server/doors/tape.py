@@ -9,12 +9,13 @@ from typing import Any
 from starlette.responses import Response, StreamingResponse
 
 from everforge.wire import api
-from everforge.wire.errors import InstructionNotFound, InvalidInput, MachineNotFound
+from everforge.wire.errors import InstructionNotFound, InvalidInput, MachineNotFound, TooManyStreams
 from everforge.wire.events import START, Ended, Event
 
 from ..answers import answer, to_json
 from ..bounds import POSITION_MAX
 from ..calls import Call
+from ..numbers import whole
 from ..routes import Routes
 from ..streams import Revoked, with_signs_of_life
 from ..views import entry
@@ -35,7 +36,7 @@ class TapeQuery(api.Query):
     "GET",
     "/v1/machine/{name}/tape",
     scope="read",
-    errors=(MachineNotFound, InstructionNotFound),
+    errors=(MachineNotFound, InstructionNotFound, TooManyStreams),
     answer=api.Tape,
     media=("application/json", LINES, EVENTS),
 )
@@ -61,9 +62,8 @@ async def read_tape(call: Call, query: TapeQuery) -> Response:
 
 
 def _after(call: Call, query: TapeQuery) -> int:
-    last = call.request.headers.get("last-event-id", "")
-    if last.isdecimal() and len(last) <= 18:
-        return int(last)
+    if (last := whole(call.request.headers.get("last-event-id", ""))) is not None:
+        return last
     return START if query.after is None else query.after
 
 
