@@ -55,7 +55,7 @@ class Interpreter:
         self.guard.install_own(ORDERS_SIGNAL, self._obey_in_between)
         self.shell = make_shell(self._display)
         self.execution = Execution(self.shell)
-        self.functions = HostFunctions(self.spool, self.channel, self.obey)
+        self.functions = HostFunctions(self.spool, self.channel, self.guard, self.obey)
         self.execution.waited_seconds = self.functions.waited_seconds
         self._attempt(-1, "1+1")  # the first run of everything is slower than the second
         self.execution.tidy(-1)
@@ -97,9 +97,13 @@ class Interpreter:
 
     def _obey_in_between(self) -> None:
         """In the middle of an instruction the agent gives no orders but entropy, and says so by a signal (and answers, to a listener)."""
-        while self._number is not None and not self.functions.listening and (frame := self.channel.receive_now()) is not None:
-            if frame.kind != wire.RUN:
-                self.obey(frame)
+        self.guard.held = True  # a frame is read whole
+        try:
+            while self._number is not None and (frame := self.functions.receive_aside()) is not None:
+                if frame.kind != wire.RUN:
+                    self.obey(frame)
+        finally:
+            self.guard.release()
 
     def _set_up(self, order: dict[str, Any]) -> None:
         os.environ.update(order["env"])

@@ -2,6 +2,7 @@
 
 Between instructions, and while a result is being told, an exception out of a handler (an alarm that raises TimeoutError is the usual one) would
 hit the loop that serves the agent. So every Python-level handler is registered through a shell that lets exceptions pass only while user code runs.
+Code of ours that runs in the middle of the user's has signals held: they are heard when it is done.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ class SignalGuard:
     def __init__(self) -> None:
         self.armed = False
         self.interrupted = False  # KeyboardInterrupt was raised into the running instruction
+        self.held = False  # set by the main thread alone, which is where handlers run
+        self.handled: Callable[[], None] = lambda: None  # called after a handler of the user's that did not raise
         self._handlers: dict[int, Any] = {}
+        self._own: dict[int, Callable[[], None]] = {}
+        self._late: list[int] = []  # came while signals were held
 
     def install(self) -> None:
         signal.signal = self.signal  # pyright: ignore[reportAttributeAccessIssue]
@@ -29,13 +34,14 @@ class SignalGuard:
 
     def install_own(self, number: int, action: Callable[[], None]) -> None:
         """A signal between the agent and us, which no code of the user's should touch."""
-        _set(number, lambda _number, _frame: action())
+        self._own[number] = action
+        _set(number, self._hear)
 
     def signal(self, signalnum: int, handler: Any, /) -> Any:
         """Stands in for signal.signal."""
         before = self.getsignal(signalnum)
         if callable(handler) and not isinstance(handler, signal.Handlers):
-            _set(signalnum, self._receive)
+            _set(signalnum, self._hear)
             self._handlers[int(signalnum)] = handler
         else:
             _set(signalnum, handler)
@@ -44,15 +50,30 @@ class SignalGuard:
 
     def getsignal(self, signalnum: int, /) -> Any:
         found = _get(signalnum)
-        return self._handlers.get(int(signalnum), found) if found == self._receive else found
+        return self._handlers.get(int(signalnum), found) if found == self._hear else found
 
-    def _receive(self, number: int, frame: FrameType | None) -> None:
+    def release(self) -> None:
+        """What came while signals were held is heard now: an interrupt first, since whatever raises puts the others off until the next time."""
+        self.held = False
+        while self._late:
+            self._late.sort(key=lambda number: number != signal.SIGINT)
+            self._hear(self._late.pop(0), None)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self.held:
+            if number not in self._late:
+                self._late.append(number)
+            return
+        if (own := self._own.get(number)) is not None:
+            own()
+            return
         handler = self._handlers.get(number)
         if handler is None:
             return
         if self.armed:
             self.interrupted = self.interrupted or handler is signal.default_int_handler
             handler(number, frame)
+            self.handled()
         elif handler is not signal.default_int_handler:
             self._call_quietly(handler, number, frame)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +27,10 @@ from everforge.wire.messages import (
     Kill,
     Outputs,
     Run,
+    Thawed,
 )
 
-from .driver import WAIT_SECONDS, Guest
+from .driver import WAIT_SECONDS, Done, Guest
 
 
 def begin(guest: Guest, code: str, *functions: str) -> int:
@@ -39,6 +43,18 @@ def answer(guest: Guest, value: Any = None, error: str | None = None) -> Call:
     call = guest.wait_for(Call)
     guest.send(Answer(call.instruction, call.call, value, error))
     return call
+
+
+def serve(guest: Guest, number: int, reply: Callable[[Call], None]) -> Done:
+    """Replies to every call until the end of the instruction."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not any(isinstance(m, End) for m in guest.heard):
+        assert time.monotonic() < deadline, guest.heard[-5:]
+        for call in [m for m in guest.heard if isinstance(m, Call)]:
+            guest.heard.remove(call)
+            reply(call)
+        guest.pump(deadline - time.monotonic())
+    return guest.finish(number)
 
 
 def test_a_call_waits_for_its_answer_and_returns_it(guest: Guest) -> None:
@@ -223,6 +239,207 @@ def test_a_call_survives_standing_still_and_a_new_epoch(fresh: Guest) -> None:
     assert fresh.finish(number).end.value == "42"
 
 
+# --- interrupts, forks and threads at every moment ---------------------------------------------------------------------------------
+
+AT_EVERY_LINE = """
+import os, signal, sys
+OURS = {"hostfunctions.py", "listener.py", "waits.py", "alone.py", "streams.py", "channel.py", "ring.py"}
+def interrupted_at(line):
+    def trace(frame, event, argument):
+        global left
+        if os.path.basename(frame.f_code.co_filename) not in OURS:
+            return None
+        left -= 1
+        if left == 0:
+            signal.raise_signal(signal.SIGINT)
+        return trace
+    global left
+    left = line
+    try:
+        sys.settrace(trace)
+        return ask(line)
+    except KeyboardInterrupt:
+        return "interrupted"
+    finally:
+        sys.settrace(None)
+line, said = 0, []
+while True:
+    line += 1
+    said.append(interrupted_at(line))
+    if left > 0: break
+(line > 100, set(said[:-1]) <= {"interrupted", "heard"}, said.count("interrupted") > 100, said[-1], ask("last"))
+"""
+
+
+def test_an_interrupt_at_any_line_of_a_call_leaves_nothing_half_done(guest: Guest) -> None:
+    number = begin(guest, AT_EVERY_LINE)
+    while True:
+        call = guest.wait_for(Call)
+        if call.args == ["last"]:
+            break
+        guest.send(Answer(number, call.call, "heard"))
+    assert guest.attach(guest.epoch).calls == [call.call]  # the agent knows of no other that waits
+    guest.send(Answer(number, call.call, "last heard"))
+    assert guest.finish(number).end.value == "(True, True, True, 'heard', 'last heard')"
+
+
+def test_an_interrupt_while_the_listener_begins_leaves_one_that_hears(guest: Guest) -> None:
+    code = """
+import _thread, signal, time
+start = _thread.start_new_thread
+def start_and_interrupt(*arguments):
+    _thread.start_new_thread = start
+    started = start(*arguments)
+    time.sleep(0.05)
+    signal.raise_signal(signal.SIGINT)
+    return started
+_thread.start_new_thread = start_and_interrupt
+try: ask()
+except KeyboardInterrupt: print("interrupted")
+[len(ask(n)) for n in range(20)]
+"""
+    number = begin(guest, code)
+    assert guest.wait_for(CallDropped).call == guest.wait_for(Call).call
+    for _ in range(20):
+        answer(guest, "x" * 200_000)
+    done = guest.finish(number)
+    assert (done.stdout, done.end.value) == (["interrupted"], str([200_000] * 20))
+
+
+def test_a_storm_of_interrupts_ends_instructions_and_never_the_interpreter(guest: Guest) -> None:
+    guest.run("count, kept, wrong = 0, object(), []\nname = id(kept)")
+    code = """
+while count < 30:
+    try:
+        while count < 30:
+            if ask(count) != [count] * 9000: wrong.append(count)
+            count += 1
+    except KeyboardInterrupt: pass
+"""
+    chance = random.Random(5)
+
+    def disturb(call: Call) -> None:
+        when = chance.choice((0, 0, 0, 0, 1, 2, 3))
+        if when in (1, 3):
+            guest.send(Interrupt(call.instruction))
+        guest.send(Answer(call.instruction, call.call, call.args * 9000))
+        if when in (2, 3):
+            guest.send(Interrupt(call.instruction))
+
+    while guest.value("count") != "30":
+        assert serve(guest, begin(guest, code), disturb).end.end in ("value", "interrupted")
+    assert guest.value("(id(kept) == name, wrong)") == "(True, [])"
+
+
+def test_threads_forks_and_fresh_entropy_come_between_calls(fresh: Guest) -> None:
+    code = """
+import os, threading, time
+wrong, goes_on = [], True
+def call(first):
+    n = first
+    while goes_on:
+        if ask(n) != n: wrong.append(n)
+        n += 10
+def fork():
+    if (pid := os.fork()) == 0:
+        try: ask()
+        except RuntimeError: os._exit(7)
+        os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+threads = [threading.Thread(target=call, args=(n,)) for n in range(6)]
+for t in threads: t.start()
+exits = {fork() for _ in range(15)}
+while not os.path.exists("enough"): time.sleep(0.001)
+goes_on = False
+for t in threads: t.join()
+wrong, exits
+"""
+    fresh.run("import os; folder = os.getcwd()")
+    folder = (fresh.value("folder") or "").strip("'")
+    number, rounds = begin(fresh, code), 0
+
+    def reply(call: Call) -> None:
+        """And now and then the machine stands still, and goes on as a copy."""
+        nonlocal rounds
+        if call.call % 10 == 9 and rounds < 20:
+            rounds += 1
+            fresh.send(Freeze(rounds))
+            fresh.send(Go(0, "ab" * 32))
+            if rounds == 20:
+                (Path(folder) / "enough").touch()
+        fresh.send(Answer(number, call.call, call.args[0]))
+
+    done = serve(fresh, number, reply)
+    assert [m.reseeded for m in done.said if isinstance(m, Thawed)] == [True] * 20
+    assert done.end.value == "([], {7})"
+
+
+def test_threads_that_call_while_instructions_end_are_told(guest: Guest) -> None:
+    code = """
+import threading, time
+told = []
+def call(ask=ask):
+    try:
+        while True: ask()
+    except RuntimeError as e: told.append(str(e))
+threads = [threading.Thread(target=call) for _ in range(10)]
+for t in threads: t.start()
+time.sleep(0.01)
+"""
+    for _ in range(5):
+        done = serve(guest, begin(guest, code), lambda call: guest.send(Answer(call.instruction, call.call)))
+        assert done.end.end == "value"
+        assert guest.value("[t.join() for t in threads]; len(told)") == "10"
+
+
+def test_an_interrupt_of_asyncio_ends_the_call_of_its_task(guest: Guest) -> None:
+    guest.run("kept = 5")
+    number = begin(guest, "import asyncio\nasync def main(): return ask()\nasyncio.run(main())")
+    guest.wait_for(Call)
+    guest.send(Interrupt(number))
+    guest.wait_for(CallDropped)
+    assert guest.finish(number).end.end == "interrupted"
+    assert guest.value("kept") == "5"
+
+
+def test_a_handler_that_goes_on_lets_the_call_wait(guest: Guest) -> None:
+    number = begin(guest, "import signal\nbefore = signal.signal(signal.SIGINT, lambda *_: print('not now'))\nask()")
+    call = guest.wait_for(Call)
+    guest.send(Interrupt(number))
+    guest.wait_for(Outputs)
+    guest.send(Answer(number, call.call, "in the end"))
+    assert guest.finish(number).end.value == "'in the end'"
+    guest.run("signal.signal(signal.SIGINT, before)")
+
+
+def test_a_function_that_was_kept_is_refused_in_another_instruction_that_has_others(guest: Guest) -> None:
+    guest.finish(begin(guest, "kept = ask"))
+    for functions in (("other",), ("ask",)):
+        done = guest.finish(begin(guest, "kept()", *functions))
+        assert (done.end.error_name, "only while the instruction" in (done.end.error_message or "")) == ("RuntimeError", True)
+
+
+def test_a_call_from_a_destructor_in_the_middle_of_a_call_holds_nobody(guest: Guest) -> None:
+    code = """
+import gc, json
+class Calls:
+    def __init__(self): self.itself = self
+    def __del__(self):
+        try: ask("from a destructor")
+        except RuntimeError as e: refused.append(str(e))
+refused, before = [], gc.get_threshold()
+gc.set_threshold(1, 1, 1)
+for n in range(100):
+    Calls()
+    ask(n)
+gc.set_threshold(*before)
+"done"
+"""
+    done = serve(guest, begin(guest, code), lambda call: guest.send(Answer(call.instruction, call.call, [[]] * 50)))
+    assert done.end.value == "'done'"
+    assert guest.value("all('destructor' in why for why in refused)") == "True"
+
+
 # --- what hostile code may do ------------------------------------------------------------------------------------------------------
 
 
@@ -279,16 +496,14 @@ def test_a_program_that_plays_with_the_channel_loses_only_its_interpreter(guest:
 
 
 def test_one_that_calls_without_end_loses_its_interpreter_too(guest: Guest) -> None:
-    number = hostile(guest, "for n in range(1000): call(n, 'ask', 'x' * 1_000_000)")
-    calls = 0
-    while not any(isinstance(m, End) for m in guest.heard):
-        guest.pump(WAIT_SECONDS)
-        for call in [m for m in guest.heard if isinstance(m, Call)]:
-            guest.heard.remove(call)
-            guest.send(Answer(number, call.call))
-            calls += 1
-    assert guest.finish(number).end.end == "died"
-    assert calls <= CALLS_TOTAL_BYTES_MAX // 1_000_000
+    calls: list[int] = []
+
+    def reply(call: Call) -> None:
+        calls.append(call.call)
+        guest.send(Answer(call.instruction, call.call))
+
+    assert serve(guest, hostile(guest, "for n in range(1000): call(n, 'ask', 'x' * 1_000_000)"), reply).end.end == "died"
+    assert len(calls) <= CALLS_TOTAL_BYTES_MAX // 1_000_000
 
 
 def test_one_that_takes_no_answers_loses_its_interpreter_before_they_fill_the_memory(guest: Guest, tmp_path: Path) -> None:
@@ -298,16 +513,15 @@ for n in range(1000):
     call(n)
     while not os.path.exists(f"{tmp_path}/{{n}}"): time.sleep(0.001)
 """
-    number = hostile(guest, paced)
     answers = 0
-    while not any(isinstance(m, End) for m in guest.heard):
-        for call in [m for m in guest.heard if isinstance(m, Call)]:
-            guest.heard.remove(call)
-            guest.send(Answer(number, call.call, "x" * 1_000_000))
-            (tmp_path / str(call.call)).touch()
-            answers += 1
-        guest.pump(WAIT_SECONDS)
-    end = guest.finish(number).end
+
+    def reply(call: Call) -> None:
+        nonlocal answers
+        answers += 1
+        guest.send(Answer(call.instruction, call.call, "x" * 1_000_000))
+        (tmp_path / str(call.call)).touch()
+
+    end = serve(guest, hostile(guest, paced), reply).end
     assert (end.end, "does not take what it is told" in (end.error_message or "")) == ("died", True)
     assert answers <= CALLS_BYTES_MAX // 1_000_000 + 1
     assert guest.value("1") == "1"
