@@ -75,6 +75,17 @@ def test_what_was_printed_before_a_call_is_told_before_it(guest: Guest) -> None:
     assert guest.finish(number).stdout[-1].endswith("three")
 
 
+def test_what_was_written_to_a_descriptor_right_before_a_call_is_told_before_it(guest: Guest) -> None:
+    number = begin(guest, "import os\nfor n in range(100):\n    os.write(1, b'%d ' % n)\n    ask(n)")
+
+    def reply(call: Call) -> None:
+        told = "".join(line for m in guest.heard if isinstance(m, Outputs) for line in m.lines)
+        assert told.split()[-1:] == [str(call.args[0])]
+        guest.send(Answer(number, call.call))
+
+    assert serve(guest, number, reply).end.end == "value"
+
+
 def test_an_error_is_raised_with_its_message_and_can_be_caught(guest: Guest) -> None:
     number = begin(guest, "try:\n    ask()\nexcept HostFunctionError as e:\n    print('caught', e)\nask()")
     answer(guest, error="nobody is there")
