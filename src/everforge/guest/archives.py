@@ -5,6 +5,7 @@ Unpacking trusts nothing: whatever is in an archive is laid out in a folder of i
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import stat
@@ -13,23 +14,20 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, cast
 
 from ..wire.errors import ArchiveRefused, EverforgeError, InvalidInput, TransferCut
 from ..wire.files import shown
+from . import trees
 from .desk import Sink, Source
 from .layout import COPY_BYTES, Layout, Unpacked
 from .places import write_all
+from .trees import Found
 
 COMPRESSION = 5  # of 9: half the time of the strongest, and nearly as small
 ZIP_YEAR_MIN = (1980, 1, 1, 0, 0, 0)
+ZIP_NAME_BYTES_MAX = 65_535
 LINK_BYTES_MAX = 4096
-
-
-class _Entry(NamedTuple):
-    name: str  # within the folder
-    path: str
-    status: os.stat_result
 
 
 # --- packing ---------------------------------------------------------------------------------------------------------------------------
@@ -49,28 +47,20 @@ def pack(folder: str, form: str, sink: Sink) -> None:
         raise InvalidInput(f"{form} is no kind of archive that is known here: use tar, tar.gz or zip")
 
 
-def _entries(folder: str, below: str = "") -> Iterator[_Entry]:
-    with os.scandir(os.path.join(folder, below)) as found:
-        names = sorted(entry.name for entry in found)
-    for name in names:
-        inside = os.path.join(below, name)
-        path = os.path.join(folder, inside)
-        try:
-            status = os.lstat(path)
-        except FileNotFoundError:
-            continue
-        if stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
-            yield _Entry(inside, path, status)
-        if stat.S_ISDIR(status.st_mode):
-            yield from _entries(folder, inside)
+def _entries(folder: str) -> Iterator[Found]:
+    for found in trees.walk(folder):
+        if stat.S_IFMT(found.status.st_mode) in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):
+            yield found
 
 
-def _open_file(entry: _Entry) -> IO[bytes] | None:
+def _open_file(entry: Found) -> IO[bytes] | None:
     """None when it is no file any more."""
     try:
-        fd = os.open(entry.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
+        fd = os.open(entry.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=entry.dir_fd)
+    except OSError as e:
+        if e.errno in (errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.ELOOP):
+            return None
+        raise
     file = open(fd, "rb", buffering=0)  # noqa: SIM115 - the caller's
     if stat.S_ISREG(os.fstat(fd).st_mode):
         return file
@@ -81,14 +71,14 @@ def _open_file(entry: _Entry) -> IO[bytes] | None:
 def _pack_tar(folder: str, out: IO[bytes]) -> None:
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=COPY_BYTES) as tar:
         for entry in _entries(folder):
-            info = tarfile.TarInfo(entry.name)
+            info = tarfile.TarInfo(entry.inside)
             info.mode, info.mtime = stat.S_IMODE(entry.status.st_mode) & 0o777, int(entry.status.st_mtime)
             info.uid = info.gid = 1000
             if stat.S_ISDIR(entry.status.st_mode):
                 info.type = tarfile.DIRTYPE
                 tar.addfile(info)
             elif stat.S_ISLNK(entry.status.st_mode):
-                info.type, info.linkname = tarfile.SYMTYPE, os.readlink(entry.path)
+                info.type, info.linkname = tarfile.SYMTYPE, os.readlink(entry.path, dir_fd=entry.dir_fd)
                 tar.addfile(info)
             elif file := _open_file(entry):
                 with file:
@@ -110,14 +100,16 @@ def _pack_zip(folder: str, out: IO[bytes]) -> None:
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=COMPRESSION) as archive:
         for entry in _entries(folder):
             mode = entry.status.st_mode
-            info = zipfile.ZipInfo(shown(entry.name) + ("/" if stat.S_ISDIR(mode) else ""), _zip_time(entry.status))
+            info = zipfile.ZipInfo(shown(entry.inside) + ("/" if stat.S_ISDIR(mode) else ""), _zip_time(entry.status))
+            if len(info.filename.encode()) > ZIP_NAME_BYTES_MAX:
+                raise ArchiveRefused(f"{shown(entry.inside)[:100]}... has too long a path for zip: use tar")
             info.external_attr = (mode & 0xFFFF) << 16
             info.compress_type = zipfile.ZIP_DEFLATED
             if stat.S_ISDIR(mode):
                 info.external_attr |= 0x10
                 archive.writestr(info, b"")
             elif stat.S_ISLNK(mode):
-                archive.writestr(info, os.fsencode(os.readlink(entry.path)))
+                archive.writestr(info, os.fsencode(os.readlink(entry.path, dir_fd=entry.dir_fd)))
             elif file := _open_file(entry):
                 with file:
                     info.file_size = os.fstat(file.fileno()).st_size

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 
 from ..wire.errors import EverforgeError, FileRefused, InvalidInput, NotAFile, TransferCut
 from ..wire.files import LIST_MAX, Ask, Told, pack_info, unpack_fields
-from . import archives, places
+from . import archives, places, trees
 from .desk import Desk, Dropped, Sink, Source
 
 PART = ".everforge-{}.part"  # beside what it will be
@@ -80,8 +80,8 @@ def _read(desk: Desk, home: str, path: str, start: str) -> None:
 def _write(desk: Desk, home: str, path: str) -> None:
     """Beside its place first: whoever reads it meanwhile sees the old file or the new one, whole."""
     path = os.path.realpath(path)  # a link stays, and what it points at is written
-    if os.path.isdir(path):
-        raise NotAFile(f"{places.shown(path)} is a folder")
+    if os.path.lexists(path) and not os.path.isfile(path):
+        raise NotAFile(f"{places.shown(path)} is not a file")
     with _part_of(path) as (part, fd):
         with open(fd, "wb", buffering=0) as file:
             desk.answer(Told.OPENED, {})
@@ -123,15 +123,9 @@ def _remove(desk: Desk, home: str, path: str, recursive: str) -> None:
 
 
 def _remove_tree(desk: Desk, path: str) -> None:
-    def complain(error: OSError) -> None:
-        raise error
-
-    for folder, folders, names in os.walk(path, topdown=False, onerror=complain):
+    for found in trees.walk(path, folders_last=True):
         desk.check()
-        for name in names:
-            os.unlink(os.path.join(folder, name))
-        for below in (os.path.join(folder, name) for name in folders):
-            os.unlink(below) if os.path.islink(below) else os.rmdir(below)
+        trees.remove(found)
     os.rmdir(path)
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import tempfile
 from collections.abc import Callable
 from typing import IO, NamedTuple, Self
 
 from ..wire.errors import ArchiveRefused, NotAFolder
 from ..wire.files import shown
-from . import places
+from . import places, trees
 
 COPY_BYTES = 256 * 1024
 ENTRIES_MAX = 100_000
+DEPTH_MAX = 500  # folders in folders
 DISK_SHARE = 0.9  # of the room that is left on the disk may be taken
 CHECK_EVERY = 64  # entries, between two looks whether anybody still wants it
 
@@ -59,7 +59,10 @@ class Layout:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
-        shutil.rmtree(self._root, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            for found in trees.walk(self._root, folders_last=True):
+                trees.remove(found)
+            os.rmdir(self._root)
         if kind is not None:
             places.unmake(self._made)
 
@@ -125,6 +128,8 @@ class Layout:
         parts = [part for part in name.split("/") if part not in ("", ".")]
         if name.startswith("/") or ".." in parts or "\0" in name:
             raise ArchiveRefused(f"{shown(name)} in it would lie outside of the folder")
+        if len(parts) > DEPTH_MAX:
+            raise ArchiveRefused(f"{shown(name)[:100]}... in it lies more than {DEPTH_MAX} folders deep")
         return os.path.join(self._root, *parts)
 
     def _new(self, name: str) -> str:

@@ -27,6 +27,8 @@ _ERRORS: dict[int, type[EverforgeError]] = {
     errno.ENOENT: FileNotFound,
     errno.ENOTDIR: NotAFolder,
     errno.EISDIR: NotAFile,
+    errno.ENXIO: NotAFile,  # a socket, or a device that is not there
+    errno.ENODEV: NotAFile,
     errno.ENOTEMPTY: FolderNotEmpty,
     errno.EACCES: FileRefused,
     errno.EPERM: FileRefused,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import socket
 import tarfile
 import zipfile
 from collections.abc import AsyncIterator, Iterable
@@ -467,3 +468,79 @@ def test_any_flat_folder_survives_every_format(tree: dict[str, bytes]) -> None:
             await house.close()
 
     asyncio.run(walk())
+
+
+# --- what is no file, and what lies deep -------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_neither_file_nor_folder_is_neither_read_nor_replaced(house: House) -> None:
+    _, files = await given_files(house)
+    await files.write("file", send(b"x"))
+    place = home(house)
+    os.mkfifo(place / "pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(place / "socket"))
+    (place / "link").symlink_to("pipe")
+    async with asyncio.timeout(10):
+        for path in ("pipe", "socket", "link", "/dev/null", "/dev/zero", "/dev/tty"):
+            with pytest.raises(NotAFile):
+                await files.read(path)
+            with pytest.raises(NotAFile):
+                await files.write(path, send(b"y"))
+        assert {(f.name, f.kind) for f in (await files.list()).files} == {("file", "file"), ("link", "link"), ("pipe", "other"), ("socket", "other")}
+        packed = b"".join([piece async for piece in await files.pack()])
+        await files.remove("pipe")
+        await files.remove("socket")
+    with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+        assert set(tar.getnames()) == {"file", "link"}
+
+
+@pytest.mark.parametrize(("name", "levels", "forms"), [("d", 5000, ("tar",)), ("n" * 200, 100, FORMATS)])
+async def test_a_folder_of_any_depth_is_packed_and_removed(house: House, name: str, levels: int, forms: tuple[Format, ...]) -> None:
+    _, files = await given_files(house)
+    await files.write("deep/file", send(b"x"))
+    _dig(home(house) / "deep", name, levels)
+    for form in forms:
+        packed = b"".join([piece async for piece in await files.pack("deep", form)])
+        if form == "zip":
+            found = zipfile.ZipFile(io.BytesIO(packed)).namelist()
+        else:
+            with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+                found = tar.getnames()
+        assert len(found) == levels + 2
+        assert "/".join([name] * levels + ["end"]) in found
+    await files.remove("deep", recursive=True)
+    assert await names(files) == []
+
+
+def _dig(folder: Path, name: str, levels: int) -> None:
+    """Deeper than any path can say."""
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir(name, dir_fd=at)
+        below = os.open(name, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(os.open("end", os.O_WRONLY | os.O_CREAT, dir_fd=at))
+    os.close(at)
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize(("levels", "refused"), [(400, False), (5000, True)])
+async def test_a_deep_archive_is_unpacked_or_refused_and_leaves_nothing_half_done(house: House, levels: int, refused: bool, there: bool) -> None:
+    _, files = await given_files(house)
+    await files.write("in/beside" if there else "beside", send(b"x"))
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("d/" * min(levels, 490) + "file"))
+        tar.addfile(tarfile.TarInfo("d/" * levels + "file"))
+    before = sorted(map(str, home(house).rglob("*")))
+    if refused:
+        with pytest.raises(ArchiveRefused, match="folders deep"):
+            await files.unpack("in", "tar", send(out.getvalue()))
+        assert sorted(map(str, home(house).rglob("*"))) == before
+    else:
+        await files.unpack("in", "tar", send(out.getvalue()))
+        assert await content(files, "in/" + "d/" * levels + "file") == b""
+    if there or not refused:
+        await files.remove("in", recursive=True)
