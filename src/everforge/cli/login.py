@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from everforge.client.config import Access
 
 
+ANOTHER_TOKEN = "copy it as it was shown when it was made, or have a new one made with `everforge token new` where you are logged in"
+
+
 def login(
     token: Annotated[str | None, typer.Option(help="The token. Others on this computer may see it: better be asked, or pipe it in.")] = None,
     api_base_url: Server = None,
@@ -74,11 +77,16 @@ def keep(access: Access) -> str:
     """Tried first. The account's name."""
     from everforge import Everforge
     from everforge.client.config import config_path, write_config
+    from everforge.wire.errors import Unauthenticated
 
     from .failures import local
 
     with Everforge(access.token, access.base_url) as server:
-        account = server.whoami()
+        try:
+            account = server.whoami()
+        except Unauthenticated as error:
+            error.message = f"the server at {access.base_url} does not know this token: {ANOTHER_TOKEN}"
+            raise
     with local(config_path()):
         write_config(access)
     _warn_of_environment("it goes before this log-in")

@@ -1,5 +1,5 @@
-"""`everforge serve` and `everforge settings`: the server's own program takes the place of this one. The command line itself knows machines only as a
-client does."""
+"""`everforge serve` and `everforge settings`: the server's own program takes the place of this one, or is asked. The command line itself knows
+machines only as a client does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def serve(
 
     Example: everforge serve --port 0
     """
-    _become("serve", host=host, port=port, data=data, config=config)
+    sys.stdout.flush()
+    os.execv(sys.executable, _words("serve", host=host, port=port, data=data, config=config))
 
 
 def settings(
@@ -33,10 +34,13 @@ def settings(
 
     Example: EVERFORGE_IDLE_SECONDS=60 everforge settings
     """
-    _become("settings", data=data, config=config, json=json or None)
+    import subprocess
+
+    done = subprocess.run(_words("settings", data=data, config=config, json=json or None), stdout=subprocess.PIPE, text=True)
+    print(done.stdout, end="")
+    raise typer.Exit(done.returncode)
 
 
-def _become(command: str, **options: object) -> None:
+def _words(command: str, **options: object) -> list[str]:
     words = [word for name, value in options.items() if value is not None for word in ([f"--{name}"] if value is True else [f"--{name}", str(value)])]
-    sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "everforge.server", command, *words])
+    return [sys.executable, "-m", "everforge.server", command, *words]

@@ -35,8 +35,10 @@ def test_login_tries_the_token_and_keeps_it_for_the_next_time(server: Running, s
 def test_a_wrong_token_is_not_kept(server: Running, stranger: Command, token: str) -> None:
     done = stranger("login", "--api-base-url", server.url, stdin=token)
     assert (done.code, done.out) == (2 if not token else 3, "")
-    assert done.sentence
+    assert "everforge login`" not in done.sentence, "that is what was just done"
     assert not config_path().exists()
+    if token == "not.this":
+        assert "does not know this token: copy it as it was shown" in done.sentence
 
 
 def test_the_environment_goes_before_a_login_and_that_is_said(server: Running, stranger: Command, monkeypatch: pytest.MonkeyPatch) -> None:

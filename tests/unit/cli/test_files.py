@@ -48,6 +48,17 @@ def test_a_folder_goes_as_a_whole(everforge: Command, first: str, tmp_path: Path
     assert everforge("machine", "files", "delete", first, "project", "--recursive", "--json").json == {"deleted": True}
 
 
+def test_what_comes_on_stdin_becomes_a_file(everforge: Command, first: str, server: Running) -> None:
+    content = bytes(range(256)) * 1000
+    assert everforge("machine", "files", "put", first, "-", "data/from stdin", stdin=content).out.endswith("from stdin: 256.0 kB\n")
+    with spawned("machine", "files", "get", first, "data/from stdin", "-", env=env_of(server), text=False) as process:
+        assert process.communicate(timeout=60)[0] == content
+    for path in ([], ["data/"]):
+        nameless = everforge("machine", "files", "put", first, "-", *path, stdin=content)
+        assert nameless.code == 2
+        assert "stdin has no name of its own: say which file it becomes" in nameless.sentence
+
+
 @pytest.mark.parametrize(
     "words",
     [["list", "nonesuch"], ["get", "nonesuch"], ["get", "a\0b", "x"], ["delete", "nonesuch"], ["put", "/nothing/here"], ["put", "/dev"]],
