@@ -17,25 +17,41 @@ ANOTHER_TOKEN = "copy it as it was shown when it was made, or have a new one mad
 
 
 def login(
+    link: Annotated[str | None, typer.Argument(metavar="[LINK]", help="A one-time link, of `everforge token link` or of the server's start.")] = None,
     token: Annotated[str | None, typer.Option(help="The token. Others on this computer may see it: better be asked, or pipe it in.")] = None,
     api_base_url: Server = None,
     json: Json = False,
 ) -> None:
     """Use a server from this computer. Its token is asked for, tried, and kept in ~/.config/everforge/config.json for the next time.
 
-    On the server's own computer no log-in is needed.
+    A one-time link brings a token of its own. On the server's own computer no log-in is needed.
 
     Example: everforge login --api-base-url https://machines.example.org
     """
+    from .tables import print_json
+
+    if link is not None and (token is not None or api_base_url is not None):
+        raise typer.BadParameter("a link has the address and the token in it: leave out --token and --api-base-url", param_hint="LINK")
+    access = _access(token, api_base_url) if link is None else _linked(link)
+    account = keep(access)
+    print_json({"account": account, "server": access.base_url}) if json else print(f"logged in as {account} at {access.base_url}")
+
+
+def _access(token: str | None, api_base_url: str | None) -> Access:
     from everforge.client.config import Access, check_token
 
     from .asking import ask_secret
-    from .tables import print_json
 
     url = server_address(api_base_url)
-    access = Access(url, check_token(token or ask_secret(f"Token for {url}", "--token")))
-    account = keep(access)
-    print_json({"account": account, "server": url}) if json else print(f"logged in as {account} at {url}")
+    return Access(url, check_token(token or ask_secret(f"Token for {url}", "--token")))
+
+
+def _linked(link: str) -> Access:
+    from everforge.client._sync.signup import log_in
+    from everforge.client.config import Access
+
+    url, made = log_in(link)
+    return Access(url, made.token)
 
 
 def logout(json: Json = False) -> None:

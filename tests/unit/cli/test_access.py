@@ -41,6 +41,21 @@ def test_a_wrong_token_is_not_kept(server: Running, stranger: Command, token: st
         assert "does not know this token: copy it as it was shown" in done.sentence
 
 
+def test_a_link_logs_in_once(server: Running, everforge: Command, stranger: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = everforge("token", "link", "--json").json["url"]
+    for name in env_of(server):
+        monkeypatch.delenv(name)
+    assert stranger("login", link, "--token", "a.b").code == 2
+    done = stranger("login", link)
+    assert (done.code, done.out) == (0, f"logged in as owner at {server.url}\n")
+    assert stranger("whoami", "--json").json["token_from"] == str(config_path())
+    again = stranger("login", link)
+    assert again.code == 3
+    assert "link" in again.sentence
+    for wrong in ("not-a-link", server.url, f"{server.url}/login/", f"{server.url}/login/../v1"):
+        assert "that is not a log-in link" in stranger("login", wrong).sentence
+
+
 def test_the_environment_goes_before_a_login_and_that_is_said(server: Running, stranger: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVERFORGE_TOKEN", server.token)
     done = stranger("login", "--api-base-url", server.url, "--token", server.token)

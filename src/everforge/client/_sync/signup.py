@@ -1,15 +1,16 @@
 # Made from _async/signup.py by tools/make_sync.py; change it there.
-"""An account at a server that does not know us yet: the one request without a token."""
+"""A token of a server that does not know us yet: the two requests without one."""
 
 from __future__ import annotations
 
 import json
 
 from everforge.wire import api
+from everforge.wire.errors import InvalidInput
 
 from ..config import Access, check_url
 from ..decoding import decode
-from .door import Door, body_of
+from .door import Door, body_of, segment
 
 
 def sign_up(base_url: str, email: str, account_name: str, invitation: str | None = None) -> api.SignedUp:
@@ -19,5 +20,17 @@ def sign_up(base_url: str, email: str, account_name: str, invitation: str | None
     try:
         body = json.dumps(body_of(request)).encode()
         return decode(api.SignedUp, door.ask("POST", f"{door.base_url}/internal/signup", body, again=False))
+    finally:
+        door.close()
+
+
+def log_in(link: str) -> tuple[str, api.LoggedIn]:
+    """With a one-time link: the server's address, and a token that is shown this once. Asked once, since the link is used up by it."""
+    before, found, code = link.strip().rpartition("/login/")
+    if not found or not code.isalnum():
+        raise InvalidInput("that is not a log-in link: it looks like http://127.0.0.1:8787/login/... as `everforge token link` prints it")
+    door = Door(Access(check_url(before), ""))
+    try:
+        return door.base_url, decode(api.LoggedIn, door.ask("POST", f"{door.base_url}/login/{segment(code)}", b"{}", again=False))
     finally:
         door.close()
