@@ -185,7 +185,7 @@ def test_a_second_ctrl_c_leaves_at_once_and_says_what_goes_on(capsys: pytest.Cap
         assert asked.wait(60)
         signal.raise_signal(signal.SIGINT)
     answer.set()
-    assert "instruction 3 of first goes on: `everforge machine interrupt first` stops it" in capsys.readouterr().err
+    assert "instruction 3 of first goes on: `everforge machine interrupt first` kills it, with the machine's variables" in capsys.readouterr().err
 
 
 # --- bad input ---------------------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import stat
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -104,6 +105,60 @@ async def test_a_restart_of_the_server_is_told_and_outlived(tmp_path: Path) -> N
             typed.types(CTRL_D)
             assert await typed.ends() == 0
         person.__exit__(None, None, None)
+    finally:
+        await house.close()
+
+
+async def test_ctrl_c_in_the_same_instant_as_enter_is_for_what_was_entered(tmp_path: Path) -> None:
+    async with service() as server:
+        with terminal(environment(server.url, server.token, tmp_path), "repl", "--instruction-timeout-seconds", "600") as person:
+            await person.prompted()
+            for behind in ("", "1 / 0\r"):  # what is typed before it is dropped, as at any terminal
+                person.types("hang()\r" + behind + CTRL_C)
+                assert "ZeroDivisionError" not in await person.sees("KeyboardInterrupt")
+                await person.prompted()
+            person.types("hang()\r" + CTRL_C + "20 + 22\r")  # and what is typed behind it is not
+            await person.sees("KeyboardInterrupt", "42")
+
+
+async def test_a_second_ctrl_c_insists_and_is_announced(tmp_path: Path) -> None:
+    async with service() as server:
+        with terminal(environment(server.url, server.token, tmp_path), "repl", "--instruction-timeout-seconds", "600") as person:
+            await person.prompted()
+            person.types("x = 20 + 22\r")
+            await person.prompted()
+            person.types("print('be' 'gun'); endure()\r")
+            await person.sees("begun")
+            person.types(CTRL_C)
+            await person.sees("it still runs; Ctrl-C again kills it, with the machine's variables")
+            person.types(CTRL_C)
+            await person.sees("InterpreterDied")
+            await person.prompted()
+            person.types("x\r")
+            await person.sees("NameError")
+
+
+async def test_ctrl_c_while_the_server_is_away_is_sent_when_it_is_back(tmp_path: Path) -> None:
+    house = House()
+    await house.start()
+    try:
+        async with AsyncExitStack() as undo:
+            async with serving(house.machines, folder=tmp_path) as server:
+                env, port = environment(server.url, server.token, tmp_path), int(server.url.rsplit(":", 1)[1])
+                person = undo.enter_context(terminal(env, "repl", "--instruction-timeout-seconds", "600"))
+                await person.prompted()
+                person.types("x = 20 + 22\r")
+                await person.prompted()
+                person.types("print('be' 'gun'); hang()\r")
+                await person.sees("begun")
+            await person.sees("connection lost, reconnecting")
+            person.types(CTRL_C)
+            await person.sees("interrupted as soon as the server is there again")
+            async with serving(house.machines, replace(QUIET, port=port), folder=tmp_path):
+                await person.sees("connected again", "KeyboardInterrupt")
+                await person.prompted()
+                person.types("x\r")
+                await person.sees("42")  # it was interrupted, and not killed
     finally:
         await house.close()
 

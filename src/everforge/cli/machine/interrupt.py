@@ -14,7 +14,9 @@ def interrupt(
     pending: Annotated[bool, typer.Option("--pending", help="Also cancel the instructions that wait behind it.")] = False,
     json: Json = False,
 ) -> None:
-    """Interrupt the running instruction, whoever gave it, as Ctrl-C would. The machine's memory stays.
+    """Interrupt the running instruction, whoever gave it, as Ctrl-C would. Its code may catch that; the machine's memory stays.
+
+    A second time insists: what still runs is killed, and the machine's variables are lost.
 
     Example: everforge machine interrupt first --pending
     """

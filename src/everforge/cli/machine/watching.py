@@ -134,7 +134,8 @@ def interrupting(machine: Machine, instruction: Instruction) -> Generator[None]:
 
     def on_interrupt(*_: object) -> None:
         if asking:
-            say(f"everforge: instruction {instruction.number} of {machine.name} goes on: `everforge machine interrupt {machine.name}` stops it")
+            kills = f"`everforge machine interrupt {machine.name}` kills it, with the machine's variables"
+            say(f"everforge: instruction {instruction.number} of {machine.name} goes on: {kills}")
             raise KeyboardInterrupt
         say("everforge: interrupting; Ctrl-C again leaves at once")
         # Not here: a handler runs between any two steps of the request that is being waited for, and must not use its connection.

@@ -8,7 +8,8 @@ from everforge import AsyncMachine
 
 HELP = """\
 Enter runs a line; a block ends with an empty line, or Alt-Enter. Tab completes from the live machine.
-Ctrl-C interrupts what runs, a second one stops waiting for it. Ctrl-D leaves; the machine stays.
+Ctrl-C interrupts what runs; a second one kills what still runs, with the machine's variables; a third stops waiting.
+Ctrl-D leaves; the machine stays.
 %machine           what this machine is, and how it does
 %fork [NAME]       a copy of it, memory and files
 %snapshot [NAME]   a point to go back to

@@ -12,7 +12,9 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import has_focus
+from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.output import ColorDepth
 from pygments.lexers.python import PythonLexer  # pyright: ignore[reportMissingTypeStubs]
@@ -87,6 +89,20 @@ def bindings() -> KeyBindings:
             buffer.start_completion(insert_common_part=True)
 
     return keys
+
+
+def is_typing(prompt: PromptSession[str]) -> bool:
+    return prompt.app.is_running and not prompt.app.is_done
+
+
+def interrupted_behind(prompt: PromptSession[str]) -> bool:
+    """Was Ctrl-C pressed right behind Enter, before the terminal made a signal of it?
+
+    It is meant for what was just entered, and drops what was typed in between, as at any terminal. What came behind it is for the next prompt."""
+    keys = [*get_typeahead(prompt.input), *prompt.input.read_keys()]
+    last = max((i for i, pressed in enumerate(keys) if pressed.key == Keys.ControlC), default=-1)
+    store_typeahead(prompt.input, keys[last + 1 :])
+    return last >= 0
 
 
 def make_prompt(machine: AsyncMachine, base_url: str) -> PromptSession[str]:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from everforge import AsyncMachine, AsyncRepl
-from everforge.client._async.door import new_key
 from everforge.wire.errors import EverforgeError, MachineNotFound, Uncertain, Unreachable
 
 from .screen import Screen
@@ -28,14 +27,18 @@ class Session:
         self._repl, self._others = repl, others
         self._submitted: dict[str, asyncio.Future[Entry]] = {}  # their ends, by key until their acceptance is seen
         self._ours: dict[int, asyncio.Future[Entry]] = {}  # and then by number
+        self._unwanted: set[str] = set()  # keys of those that are to be interrupted as soon as they have a number
+        self._interrupts: set[asyncio.Task[bool]] = set()
         self._heard = asyncio.Event()  # something of what is waited for
         self._listener = repl.listen()
         self.failed: asyncio.Future[EverforgeError] = asyncio.get_running_loop().create_future()
         self._pump = asyncio.get_running_loop().create_task(self._listen())
 
     async def close(self) -> None:
-        self._pump.cancel()
-        await asyncio.wait([self._pump])
+        tasks: list[asyncio.Task[Any]] = [self._pump, *self._interrupts]
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
         await self._listener.close()
 
     # --- hearing ---------------------------------------------------------------------------------------------------------------------------
@@ -54,6 +57,8 @@ class Session:
         number, kind = entry.get("instruction"), entry["type"]
         if kind == "accepted" and entry.get("key") in self._submitted:
             self._ours[entry["instruction"]] = self._submitted.pop(entry["key"])
+            if entry["key"] in self._unwanted:
+                self.interrupt(entry["instruction"])
             return
         ours = number in self._ours
         if kind in ("moved", "lost"):
@@ -73,9 +78,8 @@ class Session:
 
     # --- running ---------------------------------------------------------------------------------------------------------------------------
 
-    async def run(self, code: str, timeout_seconds: float | None, accepted: Callable[[int], None]) -> Entry:
+    async def run(self, code: str, timeout_seconds: float | None, key: str, accepted: Callable[[int], None]) -> Entry:
         """Its end. Whoever cancels this has stopped waiting; the instruction goes on, and is shown."""
-        key = new_key()
         ended = self._submitted[key] = asyncio.get_running_loop().create_future()
         self._heard.clear()
         accepted(await self._first(self._repl.submit(code, timeout_seconds=timeout_seconds, key=key)))
@@ -109,13 +113,30 @@ class Session:
             if state in WAITS and not self._heard.is_set():
                 self.screen.wait_for(WAITS[state])
 
-    async def interrupt(self, number: int) -> str | None:
-        """Why it was not, if it was not."""
-        try:
-            await self.machine.instruction(number).interrupt()
-        except EverforgeError as error:
-            return error.message
-        return None
+    # --- interrupting ----------------------------------------------------------------------------------------------------------------------
+
+    def interrupt(self, number: int) -> asyncio.Task[bool]:
+        """In its own time: while the server is away it is waited for. Was it heard? Once more for the same instruction insists."""
+        task = asyncio.get_running_loop().create_task(self._interrupt(number))
+        self._interrupts.add(task)
+        task.add_done_callback(self._interrupts.discard)
+        return task
+
+    def interrupt_when_accepted(self, key: str) -> None:
+        self._unwanted.add(key)
+
+    async def _interrupt(self, number: int) -> bool:
+        while True:
+            try:
+                await self.machine.instruction(number).interrupt()
+                return True
+            except Unreachable:  # nobody has heard it
+                await asyncio.sleep(AGAIN_SECONDS)
+            except Uncertain:  # not again: for one who has heard it, that would be to insist
+                return True
+            except EverforgeError as error:
+                self.screen.say(f"not interrupted: {error.message}")
+                return False
 
 
 def gone(error: EverforgeError) -> bool:
