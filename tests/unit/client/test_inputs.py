@@ -46,9 +46,9 @@ async def test_what_is_no_code_is_not_run(client: Client, code: Any, told: str) 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf, -1, "5", True])
 async def test_what_is_no_time_is_not_waited_for(client: Client, seconds: Any) -> None:
     machine = await client.create()
-    with pytest.raises(InvalidInput, match="timeout_seconds is .*: give a number of seconds above 0, or leave it out"):
+    with pytest.raises(InvalidInput, match=r"timeout_seconds is .*: give a number of seconds above 0, or leave it out"):
         await machine.exec("1", timeout_seconds=seconds)
-    with pytest.raises(InvalidInput, match="wait_seconds is .*: give a number of seconds, 0 or more, or leave it out"):
+    with pytest.raises(InvalidInput, match=r"wait_seconds is .*: give a number of seconds, 0 or more, or leave it out"):
         await machine.run("1", wait_seconds=seconds)
     with pytest.raises(InvalidInput, match="retry_seconds"):
         everforge.Everforge("a.b", "http://127.0.0.1:1", retry_seconds=seconds)
