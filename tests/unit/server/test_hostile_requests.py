@@ -449,8 +449,8 @@ def test_a_mistake_of_the_servers_in_one_request_is_told_and_the_socket_goes_on(
         assert second.upgrade(f"/v1/machine/{neighbour.name}/repl").status == 101
         patch.setattr(Machines, "interrupt", broken)
         patch.setattr(Machines, "exec", broken)
-        for kind in (b"interrupt", b"exec"):
-            first.frame(TEXT, b'{"type":"%s","instruction":{"code":"1"},"request_id":1}' % kind)
+        for kind in (b'"interrupt"', b'"exec","instruction":{"code":"1"}'):
+            first.frame(TEXT, b'{"type":%s,"request_id":1}' % kind)
             first.until(b'"type":"error","request_id":1,"error":{"code":"Internal"')
         second.frame(TEXT, b'{"type":"exec","instruction":{"code":"1"},"request_id":1}')
         second.until(b'"error":"Internal: a mistake of the server')
