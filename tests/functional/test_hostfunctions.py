@@ -93,8 +93,8 @@ MANY = """
 import asyncio, concurrent.futures, os
 def call(n):
     return len(ask(n))
-with concurrent.futures.ThreadPoolExecutor(12) as pool:
-    lengths = list(pool.map(call, range(36)))
+with concurrent.futures.ThreadPoolExecutor(6) as pool:
+    lengths = list(pool.map(call, range(24)))
 if (pid := os.fork()) == 0:
     try: ask("child")
     except RuntimeError: os._exit(7)
@@ -107,18 +107,18 @@ async def test_many_large_answers_reach_threads_and_an_interrupt_of_a_loop_keeps
     name = (await server.call("create"))["record"]["name"]
     number, _ = await server.call("exec", name=name, code=MANY, functions=["ask"])
     answered: set[int] = set()
-    while len(answered) < 36:
+    while len(answered) < 24:
         for called in await until(server, name, "called", len(answered) + 1):
             if called["call"] not in answered:
                 answered.add(called["call"])
-                await server.call("answer", name=name, instruction=number, call=called["call"], value="x" * 150_000)
+                await server.call("answer", name=name, instruction=number, call=called["call"], value="x" * 900_000)
     ended = await server.call("result", name=name, instruction=number)
-    assert ended["value"] == "({150000}, 7)", ended
+    assert ended["value"] == "({900000}, 7)", ended
     number, _ = await server.call("exec", name=name, code="async def main(): return ask()\nasyncio.run(main())", functions=["ask"])
-    await until(server, name, "called", 37)
+    await until(server, name, "called", 25)
     await server.call("interrupt", name=name)
     assert (await server.call("result", name=name, instruction=number))["end"] == "interrupted"
-    assert (await server.call("run", name=name, code="len(lengths)"))["value"] == "36"
+    assert (await server.call("run", name=name, code="len(lengths)"))["value"] == "24"
     await server.call("delete", name=name)
     await server.stop()
     await until_gone(data)
