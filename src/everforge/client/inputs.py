@@ -54,9 +54,10 @@ def number(value: object) -> int:
 def env(value: object) -> dict[str, str] | None:
     if value is None or value == {}:
         return None
-    if not isinstance(value, Mapping) or not all(isinstance(word, str) for pair in cast("Mapping[Any, Any]", value).items() for word in pair):
-        raise InvalidInput(f"env is {show(value)}: give a dict of strings, as {{'NAME': 'value'}}")
-    return dict(cast("Mapping[str, str]", value))
+    found: Any = value
+    if not isinstance(value, Mapping) or not all(isinstance(word, str) for pair in found.items() for word in pair):
+        raise InvalidInput(f"env is {show(found)}: give a dict of strings, as {{'NAME': 'value'}}")
+    return dict(found)
 
 
 def content(value: object) -> bytes:
