@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import random
+import re
 import stat
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -21,6 +23,7 @@ from everforge.cli.terminal.pictures import Pictures, picture_of, way
 from everforge.wire import api
 from everforge.wire.errors import EverforgeError, VersionMismatch
 from kit.house import House
+from kit.proxy import proxy
 from kit.service import QUIET, service, serving
 from kit.terminal import environment, run, terminal
 
@@ -161,6 +164,63 @@ async def test_ctrl_c_while_the_server_is_away_is_sent_when_it_is_back(tmp_path:
                 await person.sees("42")  # it was interrupted, and not killed
     finally:
         await house.close()
+
+
+async def test_tab_completes_from_the_live_machine(tmp_path: Path) -> None:
+    async with service() as server:
+        with terminal(environment(server.url, server.token, tmp_path), "repl") as person:
+            await person.prompted()
+            person.types("_, remarkable_1, remarkable_2 = 0, 20, 22\r")
+            await person.prompted()
+            person.types("remar\t")
+            await person.sees("kable_", "remarkable_1", "remarkable_2")  # what they have in common, and what there is
+            person.types("2 * 100\r")
+            await person.sees("2200")
+            await person.prompted()
+            person.types("%mach\t")  # the prompt's own words, too
+            await person.sees("ine")
+            person.types("\r")
+            await person.sees("state", "ready")
+            await person.prompted()
+            person.types("if True:\r\tprint('in' 'dented')\r\r")  # and where nothing stands yet, it indents
+            await person.sees("indented")
+
+
+async def test_a_block_comes_back_from_the_history_as_a_whole(tmp_path: Path) -> None:
+    async with service() as server:
+        env = environment(server.url, server.token, tmp_path)
+        with terminal(env, "repl", "--tag", "a=b") as person:
+            await person.prompted()
+            person.types("def twice(x):\ry = x\rreturn y + x\r\r")
+            await person.prompted()
+            person.types(CTRL_D)
+            assert await person.ends() == 0
+        with terminal(env, "repl") as person:  # another process, another machine
+            await person.prompted()
+            person.types(UP)
+            await person.sees("def", "twice", "return")
+            person.types("\x1b\r")  # Alt-Enter runs it as it is
+            await person.prompted()
+            person.types("twice(21)\r")
+            await person.sees("42")
+
+
+async def test_after_every_cut_exactly_the_lines_come_that_had_not_been_printed(tmp_path: Path) -> None:
+    async with service() as server, proxy(server.url) as wire:
+        async with AsyncEverforge(server.token, server.url) as client:
+            machine = await client.create()
+        with terminal(environment(wire.url, server.token, tmp_path), "repl", machine.name, "--others") as person:
+            await person.prompted()
+            chance = random.Random(11)
+            wire.answer_bytes_left = lambda: chance.randrange(400, 2000)
+            for i in range(12):
+                wire.cut()
+                await server.machines.run(machine.name, f"for j in range(5): tell('row {i * 5} +' + str(j))")
+            wire.answer_bytes_left = None
+            await server.machines.run(machine.name, "tell('the last row')")
+            shown = await person.sees("the last row\r\n")
+            assert wire.connections > 5
+    assert re.findall(r"row (\d+) \+(\d)", shown) == [(str(i * 5), str(j)) for i in range(12) for j in range(5)]
 
 
 async def test_without_a_terminal_it_runs_what_comes_up_to_the_first_thing_that_raises(tmp_path: Path) -> None:
