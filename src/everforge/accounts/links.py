@@ -14,6 +14,7 @@ from .identity import Identity
 CODE_BYTES = 24
 LINK_SECONDS = 15 * 60.0
 LINKS_MAX = 1_000  # open at once, of all accounts
+OF_ACCOUNT_MAX = 20  # and of one: it must not use up those of the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,8 @@ class Links:
     def new(self, identity: Identity) -> Link:
         """For the account of whoever asks, and with its rights."""
         self._forget_old()
-        if len(self._open) >= LINKS_MAX:
+        of_account = sum(found.account == identity.account for found, _ in self._open.values())
+        if len(self._open) >= LINKS_MAX or of_account >= OF_ACCOUNT_MAX:
             raise TooMany("there are too many log-in links that nobody has opened yet; they expire by themselves")
         code, expires_at = secrets.token_urlsafe(CODE_BYTES), self._clock() + LINK_SECONDS
         self._open[code] = (identity, expires_at)

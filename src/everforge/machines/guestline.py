@@ -39,6 +39,7 @@ class GuestLine:
         self._owed: int | None = None  # acknowledgement not yet sent
         self._unacknowledged_bytes = 0
         self._sending = asyncio.Lock()  # a message of several records must not be cut by another
+        self._unfinished: set[asyncio.Task[None]] = set()  # messages on their way; they end with the link at the latest
 
     @property
     def sent(self) -> int:
@@ -74,8 +75,24 @@ class GuestLine:
                 return heard.message
 
     async def send(self, message: GuestMessage) -> None:
+        """Whole or not at all: also when the caller goes away in the middle, the guest gets the rest, as soon as it reads."""
+        body = encode(message)
+        if len(body) < frames.RECORD_BYTES_MAX // 2:
+            await self._send(message.kind, body)  # in one record, which is taken whole
+            return
+        task = asyncio.get_running_loop().create_task(self._send(message.kind, body))
+        self._unfinished.add(task)
+        task.add_done_callback(self._finished)
+        await asyncio.shield(task)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._unfinished.discard(task)
+        if not task.cancelled():
+            task.exception()  # nobody may be waiting
+
+    async def _send(self, kind: int, body: bytes) -> None:
         async with self._sending:
-            records = frames.split(message.kind, encode(message), self._sent + 1, frames.RECORD_BYTES_MAX)
+            records = frames.split(kind, body, self._sent + 1, frames.RECORD_BYTES_MAX)
             first, *rest = (frames.encode_record(r) for r in records)
             ack = self._take_owed_ack()
             if len(ack) + len(first) <= frames.RECORD_BYTES_MAX:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from everforge.accounts.identity import SCOPES, Identity
-from everforge.accounts.links import LINKS_MAX
+from everforge.accounts.links import LINKS_MAX, OF_ACCOUNT_MAX
 from everforge.accounts.mail import RecordingMailer
 from everforge.accounts.service import Accounts
 from everforge.accounts.settings import AccountSettings
@@ -513,9 +513,17 @@ async def test_the_links_of_a_deleted_account_are_gone(house: House, accounts: A
 async def test_links_that_are_gone_leave_their_room_to_others(accounts: Accounts, owner: Identity) -> None:
     made = await accounts.new_token(owner)
     identity = await accounts.identify(made.token)
-    for _ in range(LINKS_MAX):
+    for _ in range(OF_ACCOUNT_MAX):
         accounts.new_link(identity)
     with pytest.raises(TooMany):
         accounts.new_link(owner)
     await accounts.revoke(owner, made.record.id)
+    accounts.new_link(owner)
+
+
+async def test_one_account_does_not_use_up_the_links_of_the_others(accounts: Accounts, owner: Identity) -> None:
+    other = await accounts.identify((await accounts.create_account(owner, "other")).token)
+    with pytest.raises(TooMany):
+        for _ in range(LINKS_MAX):
+            accounts.new_link(other)
     accounts.new_link(owner)

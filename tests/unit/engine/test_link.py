@@ -137,6 +137,34 @@ async def _answer_a_faltering_reader() -> list[int]:
     return heard
 
 
+async def test_a_message_whose_sender_went_away_in_the_middle_is_whole_all_the_same() -> None:
+    stdin, to_guest = os.pipe()
+    from_guest, stdout = os.pipe()
+    link = PipeLink(from_guest, to_guest)
+    line, heard = GuestLine(link), list[int]()
+    await line.send(Answer(0, 0, "x" * (PIPE_BYTES // 2)))
+    sending = asyncio.ensure_future(line.send(Answer(0, 1, "x" * 1_000_000)))
+    await asyncio.sleep(0.01)  # the pipe is full, and it waits
+    sending.cancel()
+    await asyncio.wait([sending])
+    assert sending.cancelled()
+    behind = asyncio.ensure_future(line.send(Answer(0, 2, "y")))
+
+    def read() -> None:
+        decoder, assembler = Decoder(RECORD_BYTES_MAX), Assembler()
+        while len(heard) < 3:
+            for record in decoder.feed(os.read(stdin, PIPE_BYTES)):
+                if message := assembler.add(record):
+                    heard.append(cast(Answer, decode_from_keeper(message.kind, message.body)).call)
+
+    async with asyncio.timeout(30):
+        await asyncio.gather(asyncio.to_thread(read), behind)
+    link.close()
+    os.close(stdin)
+    os.close(stdout)
+    assert heard == [0, 1, 2]
+
+
 async def test_a_guest_that_is_gone_is_told_to_reader_and_writer(guest: Guest) -> None:
     receiving = asyncio.create_task(guest.link.receive())
     await asyncio.sleep(0)
