@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -58,7 +58,7 @@ class Agenda:
         self._items: deque[Instruction | Operation] = deque()
         self._limit = limit
         self._ends: dict[int, list[asyncio.Future[Ended]]] = {}  # who waits for each
-        self.interrupted: set[int] = set()  # to be ended without a run
+        self._pulled_out: dict[int, asyncio.Future[None]] = {}  # instructions that are just being ended without a run
         self.changed = asyncio.Event()
         self.closed = False  # its keeper has retired, failed or stopped: nobody looks at it any more
 
@@ -68,8 +68,8 @@ class Agenda:
 
     @property
     def unended(self) -> Sequence[int]:
-        """Instructions accepted and not ended, the running one included."""
-        return sorted(self._ends)
+        """Instructions accepted and not ended, the running one included, and those not that are just being ended."""
+        return sorted(self._ends.keys() - self._pulled_out.keys())
 
     def check_room(self) -> None:
         if len(self._items) >= self._limit:
@@ -114,6 +114,22 @@ class Agenda:
         """The first one leaves its place."""
         self._items.popleft()
 
+    def pull_out(self, numbers: Collection[int]) -> None:
+        """They are not to run: whoever says so tells their ends, or puts them back."""
+        loop = asyncio.get_running_loop()
+        self._pulled_out |= {number: loop.create_future() for number in numbers}
+
+    def put_back(self, numbers: Collection[int]) -> None:
+        for number in numbers:
+            if (future := self._pulled_out.pop(number, None)) is not None:
+                future.set_result(None)
+
+    async def is_wanted(self, number: int) -> bool:
+        """Is it to run? If somebody is just ending it, when that is done."""
+        while future := self._pulled_out.get(number):
+            await asyncio.shield(future)
+        return self.awaits(number)
+
     def clear(self, refusal: EverforgeError) -> None:
         """Operations fail with `refusal`; instructions on the tape are still awaited. Those on their way there stay: they come after this."""
         items, self._items = self._items, deque()
@@ -140,7 +156,9 @@ class Agenda:
 
     def tell(self, ended: Ended) -> None:
         """It is on the tape: whoever waits may know."""
-        self.interrupted.discard(ended.instruction)
+        if ended.instruction in self._pulled_out:
+            self._items = deque(item for item in self._items if not (isinstance(item, Instruction) and item.number == ended.instruction))
+            self.put_back([ended.instruction])
         for future in self._ends.pop(ended.instruction, ()):
             if not future.done():
                 future.set_result(ended)

@@ -28,7 +28,7 @@ from everforge.wire.errors import (
     WakeFailed,
     WrongState,
 )
-from everforge.wire.events import Answered, Ended, EndKind
+from everforge.wire.events import Answered, Ended, EndKind, Event
 from everforge.wire.ids import MachineId
 from everforge.wire.messages import End
 
@@ -165,7 +165,7 @@ class Keeper:
 
     async def _accept(self, work: Work, key: str | None, *, interrupt: bool) -> tuple[int, bool]:
         number, is_new = await self._intake.take(work, key)
-        return number, interrupt and is_new and self._interrupt_all([n for n in self._agenda.unended if n < number])
+        return number, interrupt and is_new and await self._interrupt_all([n for n in self._agenda.unended if n < number])
 
     async def answer(self, answered: Answered) -> None:
         """Onto the tape, durably, and only then to the code that waits for it. Raises WrongState for all but the first."""
@@ -216,28 +216,37 @@ class Keeper:
         """The instruction whose turn it is."""
         return self._current.instruction.number if self._current else None
 
-    def interrupt(self, *, pending: bool) -> bool:
+    async def interrupt(self, *, pending: bool) -> bool:
         """End the running instruction, and those waiting if asked. True when there was something."""
         if pending:
-            return self._interrupt_all(self._agenda.unended)
+            return await to_its_end(self._interrupt_all(self._agenda.unended))
         if self._current is not None:
             self._interrupt_current(self._current)
         return self._current is not None
 
-    def interrupt_one(self, number: int) -> bool:
+    async def interrupt_one(self, number: int) -> bool:
         """True when it had not ended."""
-        if self._current is not None and self._current.instruction.number == number:
-            self._interrupt_current(self._current)
-        elif self._agenda.awaits(number):
-            self._agenda.interrupted.add(number)
-        else:
-            return False
-        return True
+        return self._agenda.awaits(number) and await to_its_end(self._interrupt_all([number]))
 
-    def _interrupt_all(self, numbers: Sequence[int]) -> bool:
-        for number in numbers:
-            self.interrupt_one(number)
+    async def _interrupt_all(self, numbers: Sequence[int]) -> bool:
+        """Those that have not begun have their ends on the tape when it returns: whatever happens to the server then, they do not run."""
+        begun = {turn.instruction.number for turn in (self._current, self._inherited) if turn is not None} | {self.expected}
+        if self._current is not None and self._current.instruction.number in numbers:
+            self._interrupt_current(self._current)
+        if waiting := [number for number in numbers if number not in begun]:
+            self._agenda.pull_out(waiting)
+            try:
+                ends = [Ended(instruction=number, end="interrupted", error="interrupted before it ran") for number in waiting]
+                with self.pinned():
+                    self._tell(await self.dossier.write(events=ends, step="end"))
+            finally:
+                self._agenda.put_back(waiting)
         return bool(numbers)
+
+    def _tell(self, written: Sequence[Event]) -> None:
+        for ended in written:
+            assert isinstance(ended, Ended)
+            self._agenda.tell(ended)
 
     def _interrupt_current(self, run: TurnRun) -> None:
         if self.waits:
@@ -445,28 +454,27 @@ class Keeper:
     # --- instructions --------------------------------------------------------------------------------------------------------------------
 
     async def _take_turn(self, instruction: Instruction) -> None:
-        if instruction.number in self._agenda.interrupted:
-            await self._end_without_run(instruction.number, "interrupted", "interrupted before it ran")
+        number = instruction.number
+        if not await self._agenda.is_wanted(number):
             return
         try:
             await self.residency.ensure_awake()
         except (NoCapacity, WakeFailed, DiskFull) as e:
-            await self._end_without_run(instruction.number, "error", f"{e.code}: {e.message}", retry="later")
+            await self._end_without_run(number, "error", f"{e.code}: {e.message}", retry="later")
         except EverforgeError as e:
-            if self._agenda.awaits(instruction.number):  # unless breaking down has ended it already
-                await self._end_without_run(instruction.number, "lost", f"{e.code}: {e.message}")
+            await self._end_without_run(number, "lost", f"{e.code}: {e.message}")
         else:
-            if instruction.number in self._agenda.interrupted:  # asked for while it was being woken
-                await self._end_without_run(instruction.number, "interrupted", "interrupted before it ran")
-            elif not (instruction.work.is_plain or self.residency.housing.guest_protocol >= 2):
-                await self._end_without_run(instruction.number, "error", f"GuestTooOld: {GUEST_TOO_OLD}")
+            if not await self._agenda.is_wanted(number):  # it was interrupted while it was being woken
+                return
+            if not (instruction.work.is_plain or self.residency.housing.guest_protocol >= 2):
+                await self._end_without_run(number, "error", f"GuestTooOld: {GUEST_TOO_OLD}")
             elif not self._settling:
                 await self._run(instruction, lambda run: run.run())
 
     async def _end_without_run(self, number: int, end: EndKind, error: str, retry: Any = "never") -> None:
-        (ended,) = await self.dossier.write(events=[Ended(instruction=number, end=end, error=error, retry=retry)], step="end")
-        assert isinstance(ended, Ended)
-        self._agenda.tell(ended)
+        """Unless breaking down, or an interrupt, has ended it already."""
+        if await self._agenda.is_wanted(number):
+            self._tell(await self.dossier.write(events=[Ended(instruction=number, end=end, error=error, retry=retry)], step="end"))
 
     async def _run(self, instruction: Instruction, begin: Callable[[TurnRun], Awaitable[End | None]], calls: Calls | None = None) -> None:
         incarnation = self.residency.housing.incarnation

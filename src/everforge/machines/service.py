@@ -236,7 +236,7 @@ class Machines:
         if instruction is not None:
             return await self._interrupt_one(name, instruction, pending=pending)
         if keeper := self.forge.kept(self.account, name):
-            return keeper.interrupt(pending=pending)
+            return await keeper.interrupt(pending=pending)
         await self.forge.record(self.account, name)
         return False  # nobody keeps it awake, so nothing runs
 
@@ -245,7 +245,7 @@ class Machines:
         if pending:
             raise InvalidInput("name one instruction, or say pending for all that wait")
         keeper = self.forge.kept(self.account, name)
-        if keeper is not None and keeper.interrupt_one(number):
+        if keeper is not None and await keeper.interrupt_one(number):
             return True
         await self.instruction(name, number)  # raises InstructionNotFound
         return False

@@ -21,6 +21,8 @@ from .streams import Cut
 
 PIPELINE_MAX = 128  # requests that wait behind one that is being answered; each takes a hundred times the memory of its bytes
 PIECE_BYTES = 2048  # parsed at once of what may be many requests, before a look at how many wait: 113 at most
+HEADERS_MAX = 128  # each takes a hundred times the memory of its bytes, and some time
+TOO_LONG = (431, b"Request Header Fields Too Large")
 VERSIONS = ("1.1", "1.0")
 LINGER_SECONDS = 5.0  # for a client to finish sending what nobody reads any more, and to take the last of an answer
 REFUSAL = (
@@ -106,7 +108,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._in_headers = True
         self._held = b""  # not parsed yet: requests that came before are to be answered first
         self._deaf = False  # what comes now is not HTTP, or nothing that we understand
-        self._mistake = "this is not HTTP as it is understood here"
+        self._mistake: EverforgeError = InvalidInput("this is not HTTP as it is understood here")
 
     # --- the connection ------------------------------------------------------------------------------------------------------------------
 
@@ -158,7 +160,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._header_bytes += len(data)
         super().data_received(data)
         if self._in_headers and self._header_bytes > self.limits.header_bytes_max:
-            self._refuse(431, b"Request Header Fields Too Large", TooLarge("the headers of the request are too long"))
+            self._refuse(*TOO_LONG, TooLarge("the headers of the request are too long"))
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -172,8 +174,12 @@ class LimitedProtocol(HttpToolsProtocol):
     # --- requests ------------------------------------------------------------------------------------------------------------------------
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_headers:  # what comes behind a body is nothing that anybody waits for
-            super().on_header(name, value)
+        if not self._in_headers:
+            return  # what comes behind a body is nothing that anybody waits for
+        if len(self.headers) >= HEADERS_MAX:
+            self._mistake = TooLarge(f"a request may have {HEADERS_MAX} headers, and {self.limits.header_bytes_max} bytes of them")
+            raise self._mistake
+        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._in_headers = False
@@ -189,10 +195,10 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.cycle is not before and self.scope["method"] != "HEAD":
             self.cycle.transport = cast(asyncio.Transport, HeadWithBody(self.transport))
 
-    def _not_understood(self, why: str) -> InvalidInput:
+    def _not_understood(self, why: str) -> EverforgeError:
         """To be raised in the middle of parsing, which says no more than that it failed."""
-        self._mistake = why
-        return InvalidInput(why)
+        self._mistake = InvalidInput(why)
+        return self._mistake
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -234,7 +240,10 @@ class LimitedProtocol(HttpToolsProtocol):
     # --- ends ----------------------------------------------------------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(400, b"Bad Request", InvalidInput(self._mistake))
+        if isinstance(self._mistake, TooLarge):
+            self._refuse(*TOO_LONG, self._mistake)
+        else:
+            self._refuse(400, b"Bad Request", self._mistake)
 
     def timeout_keep_alive_handler(self) -> None:
         self._close()

@@ -79,6 +79,8 @@ class Endpoint:
             given["query"] = decode_query(route.query, query_values(request))
         if route.body is not None:
             given["body"] = await self._body(route, route.body, request)
+            if route.scope is not None:  # its body took its time, and the token may be good no longer
+                caller = await identify(self._service, request, route.scope, owner_only=route.owner_only)
         made = route.handler(Call(self._service, request, caller, request_id), **given)
         found = await made if inspect.isawaitable(made) else made
         return found if isinstance(found, Response) else answer(found)

@@ -20,10 +20,13 @@ class HeadWithBody:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        if self._is_begun or data.startswith(CONTINUE):
+        if self._is_begun:
             self._transport.write(data)
         elif self._head is None:
-            self._head = data
+            if data.startswith(CONTINUE):  # an answer of its own, before
+                self._transport.write(data)
+            else:
+                self._head = data
         else:
             self._begin(data)
 

@@ -17,11 +17,14 @@ from websockets.frames import CloseCode, Frame
 from everforge.wire.errors import TooLarge, TooMany
 
 from .arrivals import Arrivals
-from .connections import LINGER_SECONDS, Addresses, Patience, refusal
+from .connections import LINGER_SECONDS, TOO_LONG, Addresses, Patience, refusal
 from .settings import ServerSettings
 from .sockets import TOO_SLOW
+from .turns import Turns
 
 TOGETHER_BYTES_MAX = 64 * 1024
+PIECE_BYTES = 512  # parsed at once: 85 empty frames, which take a millisecond
+PIECE_BYTES_MAX = 16 * 1024  # of a long frame
 FRAGMENTS_MAX = 16_384  # of one message: each takes memory, also when it is empty
 
 log = logging.getLogger(__name__)
@@ -35,6 +38,7 @@ def limited_sockets(settings: ServerSettings, all_addresses: Addresses, all_arri
         limits = settings
         addresses = all_addresses
         arrivals = all_arrivals
+        turns = Turns()
 
     return Limited
 
@@ -43,6 +47,7 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
     limits: ServerSettings
     addresses: Addresses  # the connection was counted when it was made
     arrivals: Arrivals
+    turns: Turns
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -53,6 +58,10 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
         self._whole: deque[int] = deque()  # bytes of each message that waits to be taken
         self._whole_bytes = 0  # of all of them
         self._deadline: asyncio.TimerHandle | None = None  # of the message that is arriving
+        self._held = b""  # not parsed yet
+        self._at = 0  # so much of it is
+        self._piece_bytes = PIECE_BYTES
+        self._in_turn = False  # to be parsed
         self._unsent_bytes = 0
         self._flushing: asyncio.Handle | None = None
 
@@ -67,18 +76,54 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
         self._stop_waiting()
         super().connection_lost(exc)
 
+    # --- what comes ----------------------------------------------------------------------------------------------------------------------
+
     def data_received(self, data: bytes) -> None:
+        self._held = self._held[self._at :] + data
+        self._at = 0
+        self._parse_soon()
+
+    def _parse_soon(self) -> None:
+        if self._held and not self._in_turn:
+            self._in_turn = True
+            self.turns.do(self._parse_piece)
+        self._read_or_not()
+
+    def _parse_piece(self) -> bool:
+        """A little of what came: few frames fit into it. In the middle of a long one it may be more."""
+        piece = self._held[self._at : self._at + self._piece_bytes]
+        self._at += len(piece)
+        if self._at >= len(self._held) or self.transport.is_closing():
+            self._held, self._at = b"", 0
+        if piece and not self.transport.is_closing():
+            self._parse(piece)
+            is_within_one = len(self.conn.reader.buffer) >= len(piece)
+            self._piece_bytes = min(2 * self._piece_bytes, PIECE_BYTES_MAX) if is_within_one else PIECE_BYTES
+        self._in_turn = bool(self._held) and not self.read_paused and self.writable.is_set()
+        self._read_or_not()
+        return self._in_turn
+
+    def _parse(self, data: bytes) -> None:
         super().data_received(data)
         if self.conn.handshake_exc is not None and not self.handshake_initiated:  # refused before anybody was asked
-            self.transport.write(refusal(431, b"Request Header Fields Too Large", TooLarge("the headers of the request are too long or too many")))
+            self.transport.write(refusal(*TOO_LONG, TooLarge("the headers of the request are too long or too many")))
             self._close()
         self._count()
 
+    def _read_or_not(self) -> None:
+        """Nothing more is read while something is here, nor from a client that does not read: each of its pings would have to be answered."""
+        if self.transport.is_closing():
+            return
+        if self._held or self.read_paused or not self.writable.is_set():
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
     def _count(self) -> None:
         """What is held of this client's, and how long it may take for the rest."""
-        unfinished = len(self.conn.reader.buffer) + self._fragment_bytes
+        unfinished = len(self.conn.reader.buffer) + self._fragment_bytes + len(self.frames)
         try:
-            self._arrival.hold(unfinished + self._whole_bytes)
+            self._arrival.hold(unfinished + self._whole_bytes + len(self._held))
         except TooMany as e:
             self._fail(CloseCode.TRY_AGAIN_LATER, e.message)
             return
@@ -94,17 +139,16 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
             self._deadline = None
 
     def pause_writing(self) -> None:
-        """Nothing is read from a client that does not read: each of its pings would have to be answered."""
         super().pause_writing()
         self._patience.begin(self.limits.write_seconds)
-        self.transport.pause_reading()
+        self._read_or_not()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         if not self.transport.is_closing():
             self._patience.end()
             if not self.read_paused:
-                self.transport.resume_reading()
+                self._parse_soon()
             self._count()
 
     async def receive(self) -> ASGIReceiveEvent:
@@ -112,8 +156,9 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
         if message["type"] == "websocket.receive":
             self._whole_bytes -= self._whole.popleft()
             self._count()
-        if not self.writable.is_set() and not self.transport.is_closing():
-            self.transport.pause_reading()
+        if not self.read_paused and self.writable.is_set():
+            self._parse_soon()
+        self._read_or_not()
         return message
 
     async def send(self, message: ASGISendEvent) -> None:

@@ -126,11 +126,49 @@ async def test_one_instruction_is_interrupted_by_its_number(house: House) -> Non
     with pytest.raises(InvalidInput):
         await house.machines.interrupt(name, instruction=first, pending=True)
     assert await house.machines.interrupt(name, instruction=first)
-    assert (await house.machines.get(name)).pending == 3  # it ends when its turn comes
+    assert (await house.machines.result(name, first)).end == "interrupted"  # it does not wait for its turn
+    assert (await house.machines.get(name)).pending == 2
     assert await house.machines.interrupt(name, instruction=running)
     assert (await house.machines.result(name, running)).end == "interrupted"
-    assert (await house.machines.result(name, first)).end == "interrupted"
     assert (await house.machines.result(name, second)).value == "'second'"
+
+
+@pytest.mark.parametrize("how", ["kill", "stop"])
+async def test_what_was_interrupted_before_it_ran_does_not_run_in_another_server(house: House, how: str) -> None:
+    name = await new(house)
+    await house.machines.run(name, "seen = []")
+    running, _ = await house.machines.exec(name, "sleep(0.5)", timeout_seconds=60)
+    waiting = [(await house.machines.exec(name, f"seen.append({n})"))[0] for n in range(3)]
+    await house.until(name, "busy")
+    assert await house.machines.interrupt(name, instruction=waiting[1])
+    if how == "kill":
+        await house.kill()
+    else:
+        await house.machines.forge.stop()
+    await house.start()
+    assert (await house.machines.result(name, running)).end == "value"
+    assert [(await house.machines.result(name, n)).end for n in waiting] == ["value", "interrupted", "value"]
+    assert (await house.machines.run(name, "seen")).value == "[0, 2]"
+    ends = [e.instruction async for e in house.machines.read(name) if isinstance(e, Ended)]
+    assert len(ends) == len(set(ends))
+
+
+async def test_one_that_is_interrupted_while_its_machine_wakes_does_not_run(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "seen = []")
+    for turns in range(12):
+        await house.machines.hibernate(name)
+        number, _ = await house.machines.exec(name, f"seen.append({turns})")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        was = await house.machines.interrupt(name, instruction=number)
+        ended = await house.machines.result(name, number)
+        assert was or ended.end == "value"
+        assert ended.end in ("value", "interrupted")
+        kept = (await house.machines.run(name, "seen")).value or ""
+        assert (str(turns) in kept.strip("[]").split(", ")) == (ended.end == "value")
+    ends = [e.instruction async for e in house.machines.read(name) if isinstance(e, Ended)]
+    assert len(ends) == len(set(ends))
 
 
 async def test_the_first_interrupt_may_be_endured_and_the_second_kills(house: House) -> None:
