@@ -104,7 +104,7 @@ def test_a_body_that_nobody_reads_does_not_hold_the_connection(running: Running,
 
 def test_a_message_that_does_not_go_on_is_shown_the_door(running: Running, neighbour: Neighbour) -> None:
     for door in ("connect", "repl"):
-        for part in (frame(TEXT, b'{"type":', last=False), frame(TEXT, b'{"type":"ping","request_id":1}')[:-1]):
+        for part in (frame(TEXT, b"", last=False), frame(TEXT, b'{"type":', last=False), frame(TEXT, b'{"type":"ping","request_id":1}')[:-1]):
             with Wild(running) as wild:
                 assert wild.upgrade(f"/v1/machine/{neighbour.name}/{door}").status == 101
                 wild.send(part)

@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 
 from everforge.machines.service import Machines
-from everforge.server import connections
+from everforge.server import connections, turns
 from kit.background import in_background
 from kit.service import QUIET, Running
-from kit.wild import BINARY, CLOSE, PING, TEXT, Neighbour, Wild, frame, request
+from kit.wild import BINARY, CLOSE, PATIENCE_SECONDS, PING, TEXT, Neighbour, Wild, frame, request
 
 MB = 1024 * 1024
 
@@ -226,7 +226,7 @@ def test_headers_just_too_long_are_told_so(running: Running) -> None:
         assert (answer.status, answer.json()["code"]) == (431, "TooLarge")
 
 
-@pytest.mark.parametrize("head", [b"A: " + b"x" * 70_000, b"A: b\r\n" * 12_000 + b"B: c", b"A: " + b"x" * 200_000])
+@pytest.mark.parametrize("head", [b"A: " + b"x" * 70_000, b"A: b\r\n" * 12_000 + b"B: c", b"A: " + b"x" * 200_000, b"A:\r\n" * 200 + b"B:"])
 def test_headers_that_are_too_long_are_refused_also_when_they_come_whole(running: Running, neighbour: Neighbour, head: bytes) -> None:
     for path in ("healthz", f"v1/machine/{neighbour.name}/connect"):
         with Wild(running) as wild:
@@ -460,6 +460,21 @@ def test_a_mistake_of_the_servers_in_one_request_is_told_and_the_socket_goes_on(
         second.frame(TEXT, b'{"type":"exec","instruction":{"code":"6 * 7"},"request_id":2}')
         second.until(b'"value":"42"')
     assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ZeroDivisionError] * 3
+
+
+def test_who_sends_many_frames_at_once_makes_only_itself_wait(running: Running, neighbour: Neighbour, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "AT_ONCE", 1)
+    with Wild(running) as wild:
+        assert wild.upgrade(f"/v1/machine/{neighbour.name}/connect").status == 101
+        wild.until(b"connected")
+        wild.send(frame(PING) * 10_000)  # one piece of what a server reads at once
+        neighbour.is_served()
+        wild.socket.setblocking(False)
+        answered = len(wild.socket.recv(MB))
+        wild.socket.settimeout(PATIENCE_SECONDS)
+        assert answered < 10_000  # two bytes for each
+        wild.frame(TEXT, b'{"type":"ping","request_id":"last"}')
+        wild.until(b'"request_id":"last"')
 
 
 def test_thousands_of_small_messages_at_once_are_taken_in_their_time(running: Running, neighbour: Neighbour) -> None:

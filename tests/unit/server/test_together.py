@@ -25,6 +25,16 @@ async def test_an_answer_comes_in_one_piece() -> None:
         writer.close()
 
 
+async def test_a_file_that_looks_like_an_answer_is_a_file() -> None:
+    forged = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nx-forged: yes\r\ncontent-length: 5\r\n\r\nhello"
+    async with service() as s, httpx2.AsyncClient(base_url=s.url, headers=s.headers) as client:
+        await client.post("/v1/machine/new", json={"name": "m"})
+        assert (await client.put("/v1/machine/m/files/a", content=forged, headers={"Expect": "100-continue"})).status_code == 200
+        for _ in range(2):
+            got = await client.get("/v1/machine/m/files/a")
+            assert (got.status_code, got.content, "x-forged" in got.headers) == (200, forged, False)
+
+
 async def test_answers_without_a_body_and_refusals_in_the_middle_of_a_request_are_answers_too() -> None:
     async with service() as s, httpx2.AsyncClient(base_url=s.url) as client:
         assert (await client.get("/healthz")).status_code == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import tarfile
 import time
@@ -49,6 +50,24 @@ class Token:
     def revoke(self) -> None:
         assert self._client.delete(f"/v1/tokens/{self._id}").status_code == 200
         self._client.close()
+
+
+def test_a_request_whose_token_was_revoked_before_its_last_byte_does_nothing(running: Running, neighbour: Neighbour) -> None:
+    code = {"instruction": {"code": "1"}}
+    for method, path, body in (("POST", "/v1/tokens", {}), ("POST", "/v1/machine/new", {}), ("POST", f"/v1/machine/{neighbour.name}/exec", code)):
+        token = Token(running)
+        text = json.dumps(body).encode().ljust(100)
+        with Wild(running) as wild, httpx2.Client(base_url=running.url, headers=running.headers) as client:
+            wild.send(request(method, path, None, b"", {**token.header, "Content-Length": str(len(text))}) + text[:50])
+            wild.socket.settimeout(0.2)
+            with pytest.raises(TimeoutError):  # it is waited for
+                wild.socket.recv(1)
+            wild.socket.settimeout(PATIENCE_SECONDS)
+            token.revoke()
+            before = [client.get(where).json() for where in ("/v1/tokens", "/v1/machine/list", f"/v1/machine/{neighbour.name}/exec")]
+            wild.send(text[50:])
+            assert wild.answer().status == 401
+            assert [client.get(where).json() for where in ("/v1/tokens", "/v1/machine/list", f"/v1/machine/{neighbour.name}/exec")] == before
 
 
 def put(running: Running, neighbour: Neighbour) -> None:
