@@ -52,6 +52,8 @@ def test_a_link_logs_in_once(server: Running, everforge: Command, stranger: Comm
     again = stranger("login", link)
     assert again.code == 3
     assert "link" in again.sentence
+    for made_up in ("a-b_c", "-", "A0"):  # of the characters that a link may have: for the server to judge
+        assert json.loads(stranger("login", f"{server.url}/login/{made_up}", "--json").err)["code"] == "LinkInvalid"
     for wrong in ("not-a-link", server.url, f"{server.url}/login/", f"{server.url}/login/../v1"):
         assert "that is not a log-in link" in stranger("login", wrong).sentence
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from everforge.wire import api
 from everforge.wire.errors import InvalidInput
@@ -10,6 +11,8 @@ from everforge.wire.errors import InvalidInput
 from ..config import Access, check_url
 from ..decoding import decode
 from .door import AsyncDoor, body_of, segment
+
+_CODE = re.compile(r"[A-Za-z0-9_-]{1,200}")  # of a link: what an address takes as it stands
 
 
 async def sign_up(base_url: str, email: str, account_name: str, invitation: str | None = None) -> api.SignedUp:
@@ -26,7 +29,7 @@ async def sign_up(base_url: str, email: str, account_name: str, invitation: str 
 async def log_in(link: str) -> tuple[str, api.LoggedIn]:
     """With a one-time link: the server's address, and a token that is shown this once. Asked once, since the link is used up by it."""
     before, found, code = link.strip().rpartition("/login/")
-    if not found or not code.isalnum():
+    if not found or not _CODE.fullmatch(code):
         raise InvalidInput("that is not a log-in link: it looks like http://127.0.0.1:8787/login/... as `everforge token link` prints it")
     door = AsyncDoor(Access(check_url(before), ""))
     try:
