@@ -42,20 +42,23 @@ class MachineCompleter(Completer):
         return []
 
     async def get_completions_async(self, document: Document, complete_event: CompleteEvent) -> AsyncGenerator[Completion]:
+        theirs = await self._ask(document)  # first: all that there is appears at once, and nothing is inserted behind what was typed meanwhile
         before = document.text_before_cursor
         if before.startswith("%") and " " not in before:
             for name in COMMANDS:
                 if name.startswith(before):
                     yield Completion(name, -len(before))
+        for completion in theirs:
+            yield completion
+
+    async def _ask(self, document: Document) -> list[Completion]:
         try:
             async with asyncio.timeout(COMPLETE_SECONDS):
                 found = await self._machine.complete(document.text, document.cursor_position)
         except (EverforgeError, TimeoutError):
-            return  # no completion is no reason to stop typing
+            return []  # no completion is no reason to stop typing
         start = min(found.start, document.cursor_position) - document.cursor_position
-        for match in found.matches[:MATCHES_MAX]:
-            if match.isprintable():
-                yield Completion(match, start)
+        return [Completion(match, start) for match in found.matches[:MATCHES_MAX] if match.isprintable()]
 
 
 def bindings() -> KeyBindings:
