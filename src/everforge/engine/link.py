@@ -13,6 +13,7 @@ from everforge.wire.frames import RECORD_BYTES_MAX
 
 READ_BYTES_MAX = 256 * 1024
 PIPE_BYTES = 1024 * 1024  # to the guest: room for a whole chunk of a file, in one go
+WRITE_SECONDS = 60.0  # for the guest to read anything, whatever its code does; one that does not is given up, since nothing could be said to it
 HELD_BYTES_MAX = READ_BYTES_MAX  # read and not yet received; then the guest waits
 
 
@@ -93,15 +94,17 @@ class PipeLink:
                 await self._until_writable()
             except OSError as e:
                 raise SandboxLost("the guest no longer reads") from e
-        raise SandboxLost("the link is closed")
+        raise SandboxLost("the link is closed, or the guest does not read")
 
     async def _until_writable(self) -> None:
         loop = asyncio.get_running_loop()
         self._writable = ready = loop.create_future()
         loop.add_writer(self._write_fd, _finish, ready)
+        patience = loop.call_later(WRITE_SECONDS, self.close)
         try:
             await ready
         finally:
+            patience.cancel()
             # After close() the number may be another file's already.
             if not self.is_closed:
                 loop.remove_writer(self._write_fd)

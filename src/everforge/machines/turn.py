@@ -91,9 +91,10 @@ class TurnRun:
     async def _end_or_call(self, calls: Calls, end: asyncio.Future[End]) -> End | None:
         while not end.done():
             if calls.waiting and self._insisting is None:  # one that must stop gets no more answers
-                if self._interrupting is not None:
-                    await asyncio.wait([self._interrupting])  # it hears of it where it waits
-                return None
+                if self._interrupting is None or self._interrupting.done():
+                    return None
+                await asyncio.wait([self._interrupting])  # it hears of it where it waits
+                continue  # somebody may have insisted meanwhile
             await asyncio.wait([end, calls.next_change()], return_when=asyncio.FIRST_COMPLETED)
         return end.result()
 

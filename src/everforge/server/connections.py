@@ -21,6 +21,7 @@ from .streams import Cut
 
 PIPELINE_MAX = 128  # requests that wait behind one that is being answered; each takes a hundred times the memory of its bytes
 PIECE_BYTES = 2048  # parsed at once of what may be many requests, before a look at how many wait: 113 at most
+HELD_BYTES_MAX = 1024 * 1024  # of requests that wait behind one that is being answered
 HEADERS_MAX = 128  # each takes a hundred times the memory of its bytes, and some time
 TOO_LONG = (431, b"Request Header Fields Too Large")
 VERSIONS = ("1.1", "1.0")
@@ -138,6 +139,9 @@ class LimitedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._held:
             self._held += data
+            self.flow.pause_reading()  # an answer that listens for the end of the connection has resumed it
+            if len(self._held) > HELD_BYTES_MAX:
+                self._close()
         else:
             self._parse(data)
 

@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 import uvloop
 
+from everforge.engine import link as link_module
 from everforge.engine.link import PIPE_BYTES, READ_BYTES_MAX, PipeLink
 from everforge.machines.guestline import GuestLine
 from everforge.wire.errors import InvalidInput, SandboxLost
@@ -163,6 +164,15 @@ async def test_a_message_whose_sender_went_away_in_the_middle_is_whole_all_the_s
     os.close(stdin)
     os.close(stdout)
     assert heard == [0, 1, 2]
+
+
+async def test_a_guest_that_reads_nothing_is_given_up(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "WRITE_SECONDS", 0.1)
+    receiving = asyncio.create_task(guest.link.receive())
+    async with asyncio.timeout(10):
+        with pytest.raises(SandboxLost):
+            await _fill(guest.link)
+        assert await receiving == b""
 
 
 async def test_a_guest_that_is_gone_is_told_to_reader_and_writer(guest: Guest) -> None:

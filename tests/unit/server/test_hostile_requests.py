@@ -125,6 +125,14 @@ def test_however_many_requests_come_at_once_few_wait_and_all_are_answered(
     neighbour.is_served()
 
 
+def test_requests_behind_an_answer_that_has_no_end_are_not_read_without_end(running: Running, neighbour: Neighbour) -> None:
+    with Wild(running) as wild:
+        endless = request("GET", f"/v1/machine/{neighbour.name}/tape?follow=true", running, Accept="application/x-ndjson")
+        wild.send(endless + request("GET", "/healthz") * 200)
+        assert wild.pour(request("GET", "/healthz") * 2_000, 64 * MB) < 32 * MB  # what the kernels of both sides hold
+        neighbour.is_served()
+
+
 def test_bodies_behind_requests_that_wait_belong_to_them(running: Running) -> None:
     bodies = [json.dumps({"tags": {"n": str(number) * 500}, "state": number}).encode() for number in range(60)]
     with Wild(running) as wild:

@@ -97,8 +97,10 @@ async def test_a_page_of_one_state_is_not_empty_while_there_are_more(monkeypatch
             await client.post("/v1/machine/new", json={"name": f"m{n}"})
             await client.post(f"/v1/machine/m{n}/exec", json={"instruction": {"code": "hang()" if n in (0, 3, 4) else "1"}})
         for n in range(9):
-            while ((await client.get(f"/v1/machine/m{n}")).json()["state"] == "busy") != (n in (0, 3, 4)):
+            while (await client.get(f"/v1/machine/m{n}")).json()["state"] != ("busy" if n in (0, 3, 4) else "ready"):
                 await asyncio.sleep(0.01)
+            if n not in (0, 3, 4):
+                await client.get(f"/v1/machine/m{n}/exec/0/result")  # it is ready before its instruction, too
         first = (await client.get("/v1/machine/list", params={"state": "busy", "limit": 1})).json()
         assert [machine["name"] for machine in first["machines"]] == ["m4"]
         for limit in (1, 2, 3, 10):
