@@ -1,4 +1,4 @@
-"""Where things lie on this computer. Imports nothing of ours, touches nothing."""
+"""Where things lie on this computer. Imports nothing of ours, changes nothing."""
 
 from __future__ import annotations
 
@@ -23,9 +23,15 @@ def state_folder() -> Path:
     return _chosen("EVERFORGE_STATE") or _base("XDG_STATE_HOME", ".local/state")
 
 
-def images_folder() -> Path:
-    """The root file systems that machines live in. They would be missed as much as the machines: `EVERFORGE_IMAGES`, else beside these."""
-    return _chosen("EVERFORGE_IMAGES") or data_folder() / "images"
+def images_folder(data: Path | None = None) -> Path:
+    """The root file systems that machines live in. They would be missed as much as the machines: `EVERFORGE_IMAGES`, else beside these.
+
+    Machines that lie elsewhere than usual (`data`, or `EVERFORGE_DATA`) share the images that are in the usual place, unless they have their own.
+    """
+    if chosen := _chosen("EVERFORGE_IMAGES"):
+        return chosen
+    own, usual = (data or data_folder()) / "images", _base("XDG_DATA_HOME", ".local/share") / "images"
+    return usual if usual.is_dir() and not own.is_dir() else own
 
 
 def _chosen(variable: str) -> Path | None:

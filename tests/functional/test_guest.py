@@ -85,6 +85,21 @@ async def test_code_may_catch_an_interrupt_and_go_on_and_who_interrupts_again_in
     assert "NameError" in ((await machines.run(name, "kept")).error or "")
 
 
+async def test_a_machine_of_the_usual_size_has_as_many_threads_as_it_may_have_processes(machines: Machines) -> None:
+    code = """
+import threading
+gate = threading.Event()
+threads = [threading.Thread(target=gate.wait) for _ in range(40)]
+for thread in threads: thread.start()
+gate.set()
+for thread in threads: thread.join()
+len(threads)
+"""
+    name = (await machines.create(NewMachine(memory_mb=1024))).record.name
+    ended = await machines.run(name, code, timeout_seconds=60)
+    assert ended.value == "40", ended
+
+
 async def test_a_huge_repr_is_cut(machines: Machines) -> None:
     name = (await machines.create(NewMachine(memory_mb=1024))).record.name
     ended = await machines.run(name, "'x' * (100 << 20)", timeout_seconds=60)

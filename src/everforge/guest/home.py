@@ -27,6 +27,7 @@ def environment() -> dict[str, str]:
         "TERM": "dumb",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "PLOTLY_RENDERER": "plotly_mimetype",
+        "MALLOC_ARENA_MAX": "2",  # else each of the first threads reserves 64 MB of addresses, which a machine has few of
     }
     if is_init():
         env.update(_image_environment())

@@ -61,9 +61,9 @@ class Catalogue:
         self._checked: set[str] = set()
 
     @classmethod
-    def here(cls) -> Catalogue:
-        """That of this user on this computer."""
-        return cls(images_folder(), cache_folder())
+    def here(cls, data: Path | None = None) -> Catalogue:
+        """That of this user on this computer, for machines in this data folder."""
+        return cls(images_folder(data), cache_folder())
 
     def list(self) -> list[CataloguedImage]:
         try:

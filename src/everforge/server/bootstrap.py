@@ -108,7 +108,7 @@ async def open_machines(
         await asyncio.to_thread(folder.check_whole)
         allow_many_descriptors()
         runsc = await asyncio.to_thread(find_or_build, progress)
-        catalogue = Catalogue.here()
+        catalogue = await asyncio.to_thread(Catalogue.here, folder.path)
         entry = await asyncio.to_thread(_image_of_new_machines, settings.image, catalogue, progress) if for_new_machines else None
         if entry is not None:  # by digest: another version of this program may give the name to an image of its own meanwhile
             settings = replace(settings, image=entry.image.digest)
@@ -155,7 +155,7 @@ async def make_template(data: Path, settings: MachineSettings) -> Path:
     async with contextlib.AsyncExitStack() as undo:
         folder.lock()
         undo.callback(folder.unlock)
-        catalogue = Catalogue.here()
+        catalogue = await asyncio.to_thread(Catalogue.here, folder.path)
         entry = await asyncio.to_thread(ensure, settings.image, catalogue, Silent())
         runsc = await asyncio.to_thread(find_or_build, Silent())
         engine = await Gvisor.open(folder.path, runsc, catalogue.images, linger_seconds=MAKING_LINGER_SECONDS)

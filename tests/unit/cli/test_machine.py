@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 import json
 import signal
+import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import httpx2
 import pytest
 
 from everforge.cli import quick
@@ -170,6 +173,25 @@ def test_ctrl_c_interrupts_the_instruction(server: Running, first: str) -> None:
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err.startswith("everforge: interrupting; Ctrl-C again leaves at once\n")
+
+
+def test_ctrl_c_in_a_piped_session_interrupts_its_own_instruction_and_no_other(server: Running, everforge: Command) -> None:
+    everforge("machine", "new", "--name", "shared")
+    everforge("machine", "exec", "shared", "seen = []")
+    everforge("machine", "exec", "shared", "--detach", "--instruction-timeout-seconds", "60", "hang()")
+    with spawned("repl", "shared", env=env_of(server), stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write("seen.append(1)\n")
+        process.stdin.close()
+        with httpx2.Client(base_url=server.url, headers=server.headers) as client:
+            while len(found := client.get("/v1/machine/shared/exec").json()["instructions"]) < 3:
+                time.sleep(0.02)
+            assert [each["state"] for each in found] == ["ended", "running", "queued"]
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+            states = [each["state"] for each in client.get("/v1/machine/shared/exec").json()["instructions"]]
+            assert states == ["ended", "running", "ended"]
+    everforge("machine", "delete", "shared")
 
 
 def test_a_second_ctrl_c_leaves_at_once_and_says_what_goes_on(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from everforge.folders import images_folder
 from everforge.images import build, debian, guestcode, wheels
 from everforge.images.catalogue import Catalogue
 from everforge.images.recipe import Deb, Lock, load_recipe, save_lock
@@ -241,3 +242,17 @@ def test_the_guests_files_import_nothing_but_each_other_and_what_the_image_has()
     for path, content in files.items():
         assert b"import everforge" not in content, path
         assert b"from everforge" not in content, path
+
+
+def test_machines_elsewhere_share_the_usual_images_unless_they_have_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("EVERFORGE_IMAGES", "EVERFORGE_DATA"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    usual, elsewhere = tmp_path / "everforge", tmp_path / "elsewhere"
+    assert images_folder(elsewhere) == elsewhere / "images"
+    (usual / "images").mkdir(parents=True)
+    assert images_folder() == images_folder(elsewhere) == usual / "images"
+    monkeypatch.setenv("EVERFORGE_DATA", str(elsewhere))  # the same as the option
+    assert images_folder() == usual / "images"
+    (elsewhere / "images").mkdir(parents=True)
+    assert images_folder() == images_folder(elsewhere) == elsewhere / "images"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from everforge import Display, Everforge, Line, Machine, Result
+from everforge import Display, Everforge, Instruction, Line, Machine, Result
 from everforge.client.results import failure_text
 from everforge.wire.errors import EverforgeError
 
@@ -36,20 +36,25 @@ class _Feed:
         """Stops at the first one that raises, as a script does."""
         with self._machine.repl() as repl:
             for code in blocks(sys.stdin):
+                given: Instruction | None = None
                 try:
-                    out, err, show = self._out, self._err, self._show
-                    result = repl.run(code, timeout_seconds=self._timeout_seconds, on_stdout=out, on_stderr=err, on_display=show)
+                    given = repl.exec(code, timeout_seconds=self._timeout_seconds)
+                    result = given.result(on_stdout=self._out, on_stderr=self._err, on_display=self._show)
                 except KeyboardInterrupt:
-                    self._interrupt()
+                    self._interrupt(given)
                     return INTERRUPTED
                 self._end(result)
                 if not result.ok:
                     return RAISED
         return 0
 
-    def _interrupt(self) -> None:
+    def _interrupt(self, given: Instruction | None) -> None:
+        """This one alone: others may have given the machine more."""
+        if given is None:
+            _note("the server may have heard the last instruction; `everforge machine logs` tells")
+            return
         try:
-            self._machine.interrupt()
+            given.interrupt()
         except EverforgeError as error:
             _note(f"not interrupted: {error.message}")
 
