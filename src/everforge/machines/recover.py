@@ -148,7 +148,7 @@ async def recover_one(forge: Forge, record: MachineRecord, sandbox: Sandbox | No
     """Put one machine right. Where it goes on living, returns what starts its keeper."""
     guest, line, hello = await _ask(forge, record, sandbox)
     action, arrow = MATRIX[Residence(record.residence), guest]
-    log.info("machine %s was %s, its guest is %s: %s", record.name, record.residence, guest, action)
+    log.info("machine %s was %s, of its guest: %s; %s", record.name, record.residence, guest, action)
     if sandbox is not None and action is not Action.TAKE_OVER:
         await _destroy(sandbox)
     match action:
