@@ -36,9 +36,14 @@ class AsyncSocket:
             raise Unreached(str(e) or type(e).__name__) from e
         return cls(connection)
 
-    async def send(self, text: str) -> None:
+    async def send(self, text: str, seconds: float) -> None:
+        """What the other side has not taken by then stays in its middle: nothing else can be sent behind it, and the connection is dropped."""
         try:
-            await self._connection.send(text)
+            async with asyncio.timeout(seconds):
+                await self._connection.send(text)
+        except TimeoutError as e:
+            await self.drop()
+            raise Cut("it takes nothing any more") from e
         except (ConnectionClosed, OSError) as e:
             raise _cut(e) from e
 
@@ -53,7 +58,16 @@ class AsyncSocket:
             raise _cut(e) from e
 
     async def close(self) -> None:
-        await self._connection.close()
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._connection.close()
+        except TimeoutError:
+            await self.drop()
+
+    async def drop(self) -> None:
+        """Without a good-bye, which nobody would hear."""
+        self._connection.transport.abort()
+        await self._connection.wait_closed()
 
 
 def _cut(error: Exception) -> Cut:

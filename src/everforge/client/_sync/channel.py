@@ -89,6 +89,7 @@ class Channel:
         self._connecting = False
         self._reading = False
         self._requests = 0
+        self._sending: set[int] = set()  # requests that are on their way out at this moment
         self._replies: dict[int, dict[str, Any] | None] = {}  # by request; None while it is waited for
         self._listeners: list[Listener] = []
 
@@ -114,8 +115,8 @@ class Channel:
         self._replies[number] = None
         try:
             while True:
-                sent = self._send(text)
-                reply = self._reply(number, sent, message["type"])
+                sent, deadline = self._send(text, number, message["type"])
+                reply = self._reply(number, sent, message["type"], deadline)
                 if reply is not None:
                     return _good(reply)
                 if not again:
@@ -123,26 +124,35 @@ class Channel:
         finally:
             del self._replies[number]
 
-    def _reply(self, number: int, sent: int, what: str) -> dict[str, Any] | None:
+    def _reply(self, number: int, sent: int, what: str, deadline: Deadline) -> dict[str, Any] | None:
         """None when the connection that the request went out on is gone."""
-        deadline = Deadline(SILENCE_SECONDS)
         if self.until(lambda: self._replies[number] is not None or self._connections != sent or self._socket is None, deadline):
             return self._replies[number]
-        raise Uncertain(
-            f"the server at {self._door.base_url} has not answered for {SILENCE_SECONDS:g} seconds: whether {what} was carried out is not known"
-        )
+        raise self._silent(what)
 
-    def _send(self, text: str) -> int:
-        """On which connection it went out."""
+    def _send(self, text: str, number: int, what: str) -> tuple[int, Deadline]:
+        """On which connection it went out, and until when the reply may come: a server that does not take the request is as silent as one that does
+        not answer it."""
         while True:
             socket = self._connected(FOR_EVER)
-            sent = self._connections
+            sent, deadline = self._connections, Deadline(SILENCE_SECONDS)
+            self._sending.add(number)
             try:
-                socket.send(text)
+                socket.send(text, SILENCE_SECONDS)
             except Cut as e:
+                if deadline.passed:
+                    self._drop(socket)
+                    raise self._silent(what) from e
                 self._lost(socket, e, FOR_EVER)
             else:
-                return sent
+                return sent, deadline
+            finally:
+                self._sending.discard(number)
+
+    def _silent(self, what: str) -> Uncertain:
+        return Uncertain(
+            f"the server at {self._door.base_url} has not answered for {SILENCE_SECONDS:g} seconds: whether {what} was carried out is not known"
+        )
 
     # --- reading -----------------------------------------------------------------------------------------------------------------------------
 
@@ -173,7 +183,7 @@ class Channel:
         try:
             text = socket.receive(deadline.within(max(0.001, self._silent_until - time.monotonic())))
             if text is None and time.monotonic() >= self._silent_until:
-                self._doubt(socket)
+                self._doubt(socket, deadline)
         except Cut as e:
             self._lost(socket, e, deadline)
         else:
@@ -186,12 +196,14 @@ class Channel:
         """Something was heard just now."""
         self._pinged, self._silent_until = False, time.monotonic() + PING_SECONDS
 
-    def _doubt(self, socket: Socket) -> None:
+    def _doubt(self, socket: Socket, deadline: Deadline) -> None:
         """Nothing has been heard for long."""
         if self._pinged:
             raise Cut("it says nothing any more")
-        socket.send('{"type":"ping","request_id":0}')
-        self._pinged, self._silent_until = True, time.monotonic() + PONG_SECONDS
+        if not self._sending:  # else that asks as well as any ping, which would only wait behind it
+            socket.send('{"type":"ping","request_id":0}', deadline.within(PONG_SECONDS))
+            self._pinged = True
+        self._silent_until = time.monotonic() + PONG_SECONDS
 
     def _dispatch(self, text: str) -> None:
         frame = parse(text)
@@ -266,7 +278,7 @@ class Channel:
             if first.get("type") != "connected" or not isinstance(first.get("position"), int):
                 raise foreign(self._door.base_url)
         except BaseException:
-            socket.close()
+            socket.drop()
             raise
         if self.cursor is None:
             self.cursor = first["position"]
@@ -275,10 +287,7 @@ class Channel:
         return socket
 
     def _lost(self, socket: Socket, cut: Cut, deadline: Deadline) -> None:
-        """The next one who needs a connection makes one."""
-        if self._socket is socket:
-            self._socket = None
-            socket.close()
+        self._drop(socket)
         if isinstance(cut, Closed):
             _check_closed(cut, self._door.base_url)
         self._door.tell(connected=False)
@@ -286,6 +295,12 @@ class Channel:
         if pause is None:
             raise self._door.unreachable(cut)
         sleep(deadline.within(pause))
+
+    def _drop(self, socket: Socket) -> None:
+        """The next one who needs a connection makes one."""
+        if self._socket is socket:
+            self._socket = None
+            socket.drop()
 
     def close(self) -> None:
         socket, self._socket = self._socket, None

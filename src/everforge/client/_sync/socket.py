@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import socket
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
 from websockets.sync.client import ClientConnection, connect
@@ -35,9 +38,11 @@ class Socket:
             raise Unreached(str(e) or type(e).__name__) from e
         return cls(connection)
 
-    def send(self, text: str) -> None:
+    def send(self, text: str, seconds: float) -> None:
+        """What the other side has not taken by then stays in its middle: nothing else can be sent behind it, and the connection is dropped."""
         try:
-            self._connection.send(text)
+            with self._shut_after(seconds):
+                self._connection.send(text)
         except (ConnectionClosed, OSError) as e:
             raise _cut(e) from e
 
@@ -51,7 +56,30 @@ class Socket:
             raise _cut(e) from e
 
     def close(self) -> None:
+        with self._shut_after(CLOSE_SECONDS):  # another thread may be in the middle of sending, and the library waits for it
+            self._connection.close()
+
+    def drop(self) -> None:
+        """Without a good-bye, which nobody would hear."""
+        self._shut()
         self._connection.close()
+
+    @contextmanager
+    def _shut_after(self, seconds: float) -> Generator[None]:
+        """Under the feet of whoever still waits then: the library has no clock for it."""
+        timer = threading.Timer(seconds, self._shut)
+        timer.daemon = True
+        with suppress(RuntimeError):  # at the end of a program no thread can be started: then without
+            timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _shut(self) -> None:
+        connection = getattr(self._connection.socket, "ssl_socket", self._connection.socket)  # through a proxy with TLS of its own
+        with suppress(OSError):
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)  # not a TLS socket's own, which is for its reader alone
 
 
 def _cut(error: Exception) -> Cut:
