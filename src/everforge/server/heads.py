@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 CONTINUE = b"HTTP/1.1 100 "
+TOGETHER_BYTES_MAX = 64 * 1024  # a longer body is not copied for the sake of its head
 
 
 class HeadWithBody:
@@ -38,4 +39,8 @@ class HeadWithBody:
     def _begin(self, body: bytes) -> None:
         assert self._head is not None
         self._is_begun = True
-        self._transport.write(self._head + body)
+        if len(body) > TOGETHER_BYTES_MAX:
+            self._transport.write(self._head)
+            self._transport.write(body)
+        else:
+            self._transport.write(self._head + body)
