@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from everforge.store.base import Change, KeyRecord, MachineQuery, MachineRecord, PointRecord, Store
-from everforge.store.tape import RUNTIME_MS_MAX
+from everforge.store.tape import INSTRUCTIONS_BYTES_MAX, RUNTIME_MS_MAX
 from everforge.wire.errors import InvalidInput, KeyReused, MachineNotFound, NameTaken, WrongState
 from everforge.wire.events import START, Accepted, Answered, Called, Displayed, Ended, Event, Lost, Moved, Output, Position
 from everforge.wire.ids import AccountId, MachineName, SnapshotId, new_machine_id, new_snapshot_id
@@ -394,9 +394,28 @@ class StoreSuite:
         record = machine()
         await store.create(record)
         a0, e0, a1, a7 = await append(store, record, accepted(0), ended(0), accepted(1), accepted(7))
-        assert await store.instructions(record.id, -1, 2) == [(a0, e0), (a1, None)]
-        assert await store.instructions(record.id, 1, 2) == [(a7, None)]
-        assert await store.instructions(record.id, 7, 2) == await store.instructions(new_machine_id(), -1, 2) == []
+        assert await store.instructions(record.id, -1, 2) == ([(a0, e0), (a1, None)], True)
+        assert await store.instructions(record.id, -1, 3) == ([(a0, e0), (a1, None), (a7, None)], False)
+        assert await store.instructions(record.id, 1, 2) == ([(a7, None)], False)
+        assert await store.instructions(record.id, 7, 2) == await store.instructions(new_machine_id(), -1, 2) == ([], False)
+
+    async def test_a_page_of_large_instructions_ends_behind_the_one_that_goes_over_its_size(self, store: Store) -> None:
+        record = machine()
+        await store.create(record)
+        large = "x" * (INSTRUCTIONS_BYTES_MAX * 2 // 3)
+        for number in range(5):
+            await append(store, record, accepted(number), ended(number, value=large))
+        pages: list[list[int]] = []
+        after, more = -1, True
+        while more:
+            found, more = await store.instructions(record.id, after, 100)
+            numbers = [event.instruction for event, _ in found if isinstance(event, Accepted)]
+            pages.append(numbers)
+            after = numbers[-1]
+        assert pages == [[0, 1], [2, 3], [4]]
+        await append(store, record, accepted(5), ended(5, value=2 * large))
+        found, more = await store.instructions(record.id, 4, 100)
+        assert (len(found), more) == (1, False)  # one at least
 
     async def test_what_an_instruction_displayed_is_found(self, store: Store) -> None:
         record = machine()

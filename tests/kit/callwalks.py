@@ -44,7 +44,7 @@ async def walk(machines: Machines, what: str) -> None:
 
 async def finish(machines: Machines) -> None:
     """As a client that comes back: whatever still waits is answered, and everything has one end."""
-    if not await machines.instructions("m"):
+    if not (await machines.instructions("m"))[0]:
         return
     async for event in machines.read("m", follow=True):
         if isinstance(event, Called):

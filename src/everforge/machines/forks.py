@@ -102,7 +102,9 @@ async def _waiting_at(store: Store, source: MachineId, point: PointRecord) -> Se
     """What was accepted and had not ended where the point was taken: on the new tape it would never end."""
     waiting: list[int] = []
     after = -1 if point.instruction is None else point.instruction
-    while page := await store.instructions(source, after, PAGE):
+    more = True
+    while more:
+        page, more = await store.instructions(source, after, PAGE)
         for accepted, ended in page:
             assert isinstance(accepted, Accepted)
             if accepted.position > point.position:

@@ -212,11 +212,14 @@ class Machines:
             raise InstructionNotFound(f"machine {name} has no instruction {instruction}")
         return found[0]
 
-    async def instructions(self, name: str, after: int = -1, limit: int = 100) -> Sequence[tuple[Accepted, Ended | None]]:
-        """Those with a number above `after`, in their order, each with its end if it has one."""
+    async def instructions(self, name: str, after: int = -1, limit: int = 100) -> tuple[Sequence[tuple[Accepted, Ended | None]], bool]:
+        """Those with a number above `after`, in their order, each with its end if it has one, and whether there are more.
+
+        At most `limit`, and fewer when they are large; none only when there are none.
+        """
         requests.whole("after", after, -1, INSTRUCTION_MAX, "")
-        found = await self.forge.store.instructions((await self.forge.record(self.account, name)).id, after, limit)
-        return cast("Sequence[tuple[Accepted, Ended | None]]", found)
+        found, more = await self.forge.store.instructions((await self.forge.record(self.account, name)).id, after, limit)
+        return cast("Sequence[tuple[Accepted, Ended | None]]", found), more
 
     def running(self, name: str) -> Running | None:
         """The instruction whose turn it is now; None when there is none."""

@@ -197,8 +197,11 @@ class Store(Protocol):
         """Its `Accepted` and, if there is one, its `Ended`; those inherited from a fork's source included."""
         ...
 
-    async def instructions(self, machine: MachineId, after: int, limit: int) -> Sequence[tuple[Event, Event | None]]:
-        """The same of the first `limit` with a number above `after`, in their order."""
+    async def instructions(self, machine: MachineId, after: int, limit: int) -> tuple[Sequence[tuple[Event, Event | None]], bool]:
+        """The same of the first `limit` with a number above `after`, in their order, and whether there are more.
+
+        Fewer when they are large: INSTRUCTIONS_BYTES_MAX and the one that goes over it. None only when there are none.
+        """
         ...
 
     async def displayed(self, machine: MachineId, instruction: int) -> Sequence[Event]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from everforge.wire.errors import AccountNotFound, InvalidInput, KeyReused, MachineNotFound, NameTaken, WrongState
-from everforge.wire.events import Accepted, Answered, Called, Displayed, Ended, Event, Output, Position
+from everforge.wire.events import Accepted, Answered, Called, Displayed, Ended, Event, Output, Position, encode_body
 from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId
 
 from . import tape
@@ -185,10 +185,17 @@ class MemoryStore:
                         ended = ended or event
         return None if accepted is None else (accepted, ended)
 
-    async def instructions(self, machine: MachineId, after: int, limit: int) -> Sequence[tuple[Event, Event | None]]:
+    async def instructions(self, machine: MachineId, after: int, limit: int) -> tuple[Sequence[tuple[Event, Event | None]], bool]:
         numbers = {e.instruction for e in self._with_inherited(machine) if isinstance(e, Accepted) and e.instruction > after}
-        found = [pair for number in sorted(numbers) if (pair := await self.instruction(machine, number))]
-        return found[:limit]
+        found: list[tuple[Event, Event | None]] = []
+        size_bytes = 0
+        for number in sorted(numbers):
+            if len(found) >= limit or size_bytes > tape.INSTRUCTIONS_BYTES_MAX:
+                return found, True
+            if pair := await self.instruction(machine, number):
+                found.append(pair)
+                size_bytes += sum(len(encode_body(event)) for event in pair if event)
+        return found, False
 
     async def displayed(self, machine: MachineId, instruction: int) -> Sequence[Event]:
         return [e for e in self._with_inherited(machine) if isinstance(e, Displayed) and e.instruction == instruction]

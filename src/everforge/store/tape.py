@@ -26,6 +26,7 @@ assert 2 * CHANGE_INSTRUCTIONS_MAX <= UNSYNCED_INSTRUCTIONS_MAX < INSTRUCTION_JU
 
 READ_BYTES_MAX = 512 * 1024  # one read of a tape stops behind the entry that goes over it, however many were asked for
 DISPLAYED_BYTES_MAX = 4 * 1024 * 1024  # likewise, of what one instruction displayed
+INSTRUCTIONS_BYTES_MAX = 1024 * 1024  # likewise, of a page of instructions with their ends
 LINE_BYTES = 56  # what a line of output takes in memory beside its text
 
 FIELDS = tuple(f.name for f in fields(MachineRecord))

@@ -220,6 +220,22 @@ async def test_a_page_of_a_tape_has_the_bytes_that_are_set() -> None:
         assert pages >= 3
 
 
+async def test_a_page_of_large_instructions_is_short_and_tells_of_the_next() -> None:
+    async with service() as s, client_of(s) as client:
+        await client.post("/v1/machine/new", json={"name": "m"})
+        for n in range(5):
+            await client.post("/v1/machine/m/exec", json={"instruction": {"code": "'x' * 700_000"}})
+            await client.get(f"/v1/machine/m/exec/{n}/result")
+        pages: list[list[int]] = []
+        after: int | None = -1
+        while after is not None:
+            page = (await client.get("/v1/machine/m/exec", params={"after": after, "limit": 500})).json()
+            assert all(len(found["result"]["value"]) > 700_000 for found in page["instructions"])
+            pages.append([found["instruction_seq"] for found in page["instructions"]])
+            after = page["next"]
+        assert pages == [[0, 1], [2, 3], [4]]
+
+
 async def test_requests_of_one_socket_are_answered_so_many_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connect_door, "REQUESTS_MAX", 3)
     begun, release = 0, asyncio.Event()

@@ -178,21 +178,21 @@ class InstructionsQuery(api.Query):
 
 @routes.add("GET", "/v1/machine/{name}/exec", scope="read", errors=(MachineNotFound,))
 async def list_instructions(call: Call, query: InstructionsQuery) -> api.InstructionList:
-    """Instructions of a machine, oldest first."""
+    """Instructions of a machine, oldest first. Large ones come a few at a time: `next` tells whether there are more."""
     limit, most = query.limit, call.service.settings.list_max
     if not 1 <= limit <= most:
         raise InvalidInput(f"limit must be from 1 to {most} instructions")
-    found = await call.machines.instructions(call.name, query.after, limit)
+    found, more = await call.machines.instructions(call.name, query.after, limit)
     running = call.machines.running(call.name)
     shown = [_instruction(accepted, ended, running) for accepted, ended in found]
-    return api.InstructionList(instructions=shown, next=shown[-1].instruction_seq if len(shown) == limit else None)
+    return api.InstructionList(instructions=shown, next=shown[-1].instruction_seq if more else None)
 
 
 @routes.add("GET", "/v1/machine/{name}/exec/{seq}", scope="read", errors=(MachineNotFound, InstructionNotFound))
 async def show_instruction(call: Call) -> api.Instruction:
     """One instruction, and its result if it has ended. Does not wait."""
     seq = number(call)
-    found = await call.machines.instructions(call.name, seq - 1, 1)
+    found, _ = await call.machines.instructions(call.name, seq - 1, 1)
     if not found or found[0][0].instruction != seq:
         raise InstructionNotFound(f"machine {call.name} has no instruction {seq}")
     return _instruction(*found[0], call.machines.running(call.name))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from everforge.store import tape
 from everforge.store.base import MachineRecord, PointRecord
@@ -61,16 +62,26 @@ class Queries:
         return [MachineId(id) for (id,) in connection.execute(self._statements.with_unended)]
 
     def instruction(self, connection: sqlite3.Connection, machine: MachineId, instruction: int) -> tuple[Event, Event | None] | None:
-        accepted = self._first(connection, machine, instruction, "accepted")
-        return None if accepted is None else (accepted, self._first(connection, machine, instruction, "ended"))
+        accepted, ended = self._first(connection, machine, instruction, "accepted"), self._first(connection, machine, instruction, "ended")
+        return None if accepted is None else (to_event(accepted), to_event(ended) if ended else None)
 
-    def instructions(self, connection: sqlite3.Connection, machine: MachineId, after: int, limit: int) -> list[tuple[Event, Event | None]]:
+    def instructions(
+        self, connection: sqlite3.Connection, machine: MachineId, after: int, limit: int
+    ) -> tuple[list[tuple[Event, Event | None]], bool]:
         numbers: set[int] = set()
         for owner, upto in self._known_lineage(connection, machine):
-            wanted = {"machine": owner, "instruction": after, "upto": upto, "limit": limit}
+            wanted = {"machine": owner, "instruction": after, "upto": upto, "limit": limit + 1}
             numbers.update(number for (number,) in connection.execute(self._statements.instructions_after, wanted))
-        found = (self.instruction(connection, machine, number) for number in sorted(numbers)[:limit])
-        return [pair for pair in found if pair is not None]
+        found: list[tuple[Event, Event | None]] = []
+        size_bytes = 0
+        for number in sorted(numbers):
+            if len(found) >= limit or size_bytes > tape.INSTRUCTIONS_BYTES_MAX:
+                return found, True
+            accepted, ended = self._first(connection, machine, number, "accepted"), self._first(connection, machine, number, "ended")
+            if accepted is not None:
+                found.append((to_event(accepted), to_event(ended) if ended else None))
+                size_bytes += len(accepted[1]) + (len(ended[1]) if ended else 0)
+        return found, False
 
     def displayed(self, connection: sqlite3.Connection, machine: MachineId, instruction: int) -> list[Event]:
         found: list[Event] = []
@@ -118,12 +129,12 @@ class Queries:
     def images_in_use(self, connection: sqlite3.Connection) -> frozenset[str]:
         return frozenset(image for (image,) in connection.execute(self._statements.images))
 
-    def _first(self, connection: sqlite3.Connection, machine: MachineId, instruction: int, kind: str) -> Event | None:
+    def _first(self, connection: sqlite3.Connection, machine: MachineId, instruction: int, kind: str) -> Sequence[Any] | None:
         for owner, upto in self._known_lineage(connection, machine):
             wanted = {"machine": owner, "instruction": instruction, "kind": kind, "upto": upto}
             row = connection.execute(self._statements.first_of_instruction, wanted).fetchone()
             if row:
-                return to_event(row)
+                return row
         return None
 
     def _known_lineage(self, connection: sqlite3.Connection, machine: MachineId) -> Iterator[tuple[MachineId, int]]:

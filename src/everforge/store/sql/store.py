@@ -116,7 +116,7 @@ class SqlStore:
     async def instruction(self, machine: MachineId, instruction: int) -> tuple[Event, Event | None] | None:
         return await self._readers.read(lambda c: self._queries.instruction(c, machine, instruction))
 
-    async def instructions(self, machine: MachineId, after: int, limit: int) -> Sequence[tuple[Event, Event | None]]:
+    async def instructions(self, machine: MachineId, after: int, limit: int) -> tuple[Sequence[tuple[Event, Event | None]], bool]:
         return await self._readers.read(lambda c: self._queries.instructions(c, machine, after, limit))
 
     async def displayed(self, machine: MachineId, instruction: int) -> Sequence[Event]:
