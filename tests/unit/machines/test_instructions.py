@@ -101,7 +101,8 @@ async def test_an_instruction_that_is_refused_or_known_interrupts_nothing() -> N
     await house.machines.run(name, "x = 1")
     running, _ = await house.machines.exec(name, "hang()", key="k", timeout_seconds=600)
     await house.until(name, "busy")
-    waiting = [(await house.machines.exec(name, "x"))[0] for _ in range(2)]
+    waiting = [(await house.machines.exec(name, "x", key=f"k{n}"))[0] for n in range(2)]
+    assert await house.machines.exec(name, "x", key="k1", interrupt=True) == (waiting[1], False)
     with pytest.raises(QueueFull):
         await house.machines.exec(name, "x", interrupt=True)
     assert await house.machines.exec(name, "hang()", key="k", timeout_seconds=600, interrupt=True) == (running, False)
@@ -182,6 +183,20 @@ async def test_the_first_interrupt_may_be_endured_and_the_second_kills(house: Ho
     assert await house.machines.interrupt(name)
     assert (await house.machines.result(name, running)).end == "interrupted"
     assert "NameError" in ((await house.machines.run(name, "x")).error or "")
+
+
+async def test_two_interrupts_before_it_has_begun_to_run_insist(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    keeper = house.machines.forge.kept(house.machines.account, name)
+    assert keeper is not None
+    running, _ = await house.machines.exec(name, "endure()", timeout_seconds=600)
+    async with asyncio.timeout(10):
+        while keeper.running is None:  # it is just being sent
+            await asyncio.sleep(0)
+    assert await house.machines.interrupt(name)
+    assert await house.machines.interrupt(name)
+    assert (await house.machines.result(name, running)).end == "interrupted"
 
 
 async def test_a_deadline_kills_what_endures_an_interrupt(house: House) -> None:
