@@ -194,6 +194,19 @@ def test_ctrl_c_in_a_piped_session_interrupts_its_own_instruction_and_no_other(s
     everforge("machine", "delete", "shared")
 
 
+def test_ctrl_c_while_it_is_being_given_is_for_it() -> None:
+    asked = threading.Event()
+    instruction: Any = SimpleNamespace(number=3, interrupt=asked.set)
+
+    def give() -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return instruction
+
+    with interrupting(cast(Any, SimpleNamespace(name="first")), give) as given:
+        assert given is instruction
+        assert asked.wait(60)
+
+
 def test_a_second_ctrl_c_leaves_at_once_and_says_what_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
     asked, answer = threading.Event(), threading.Event()
 
@@ -202,7 +215,7 @@ def test_a_second_ctrl_c_leaves_at_once_and_says_what_goes_on(capsys: pytest.Cap
         answer.wait(60)
 
     instruction: Any = SimpleNamespace(number=3, interrupt=interrupt)
-    with pytest.raises(KeyboardInterrupt), interrupting(cast(Any, SimpleNamespace(name="first")), instruction):
+    with pytest.raises(KeyboardInterrupt), interrupting(cast(Any, SimpleNamespace(name="first")), lambda: instruction):
         signal.raise_signal(signal.SIGINT)
         assert asked.wait(60)
         signal.raise_signal(signal.SIGINT)

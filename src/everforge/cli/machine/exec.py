@@ -12,6 +12,8 @@ from ..options import Env, Json, Name, pairs
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from everforge import Instruction
+
 CODE_BYTES_MAX = 16 * 1024 * 1024  # from stdin; no server takes more in one request
 
 
@@ -41,13 +43,17 @@ def exec_(
     folder = _folder(pictures)
     with machine_named(name) as machine:
         options = {"timeout_seconds": timeout_seconds, "env": pairs(env, "--env"), "interrupt": interrupt}
-        instruction = machine.exec(text, **options)  # pyright: ignore[reportArgumentType] - by name
+
+        def give() -> Instruction:
+            return machine.exec(text, **options)  # pyright: ignore[reportArgumentType] - by name
+
         if detach:
-            print_json({"machine_name": name, "instruction": instruction.number}) if json else print(instruction.number)
+            number = give().number
+            print_json({"machine_name": name, "instruction": number}) if json else print(number)
             return
         from .watching import watch
 
-        raise typer.Exit(watch(machine, instruction, folder, json))
+        raise typer.Exit(watch(machine, give, folder, json))
 
 
 def _from_stdin() -> str:

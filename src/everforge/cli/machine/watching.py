@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 EXITS = {"value": 0, "interrupted": EXIT_INTERRUPTED, "cancelled": EXIT_INTERRUPTED}
 
 
-def watch(machine: Machine, instruction: Instruction, pictures: Path | None, as_json: bool) -> int:
+def watch(machine: Machine, give: Callable[[], Instruction], pictures: Path | None, as_json: bool) -> int:
     """The exit code."""
-    shown = _Shown(None if pictures is None else Pictures(pictures, f"{machine.name}-{instruction.number}"), quiet=as_json)
-    with interrupting(machine, instruction):
+    with interrupting(machine, give) as instruction:
+        shown = _Shown(None if pictures is None else Pictures(pictures, f"{machine.name}-{instruction.number}"), quiet=as_json)
         result = instruction.result(on_stdout=shown.line, on_stderr=shown.line, on_display=shown.display)
     shown.end(result)
     if as_json:
@@ -128,26 +128,37 @@ def _bytes(mime: str, content: object) -> bytes | None:
 
 
 @contextmanager
-def interrupting(machine: Machine, instruction: Instruction) -> Generator[None]:
-    """The first Ctrl-C interrupts the instruction, and its end is still waited for; the second leaves."""
-    asking: list[threading.Thread] = []
+def interrupting(machine: Machine, give: Callable[[], Instruction]) -> Generator[Instruction]:
+    """The first Ctrl-C interrupts the instruction, also when it is just being given, and its end is still waited for; the second leaves."""
+    given: list[Instruction] = []
+    pressed = 0
+
+    def interrupt() -> None:
+        # Not in the handler: that runs between any two steps of the request that is being waited for, and must not use its connection.
+        threading.Thread(target=_interrupt, args=(given[0],), daemon=True).start()
 
     def on_interrupt(*_: object) -> None:
-        if asking:
+        nonlocal pressed
+        pressed += 1
+        if pressed == 1:
+            say("everforge: interrupting; Ctrl-C again leaves at once")
+            if given:
+                interrupt()
+            return
+        if given:
             kills = f"`everforge machine interrupt {machine.name}` kills it, with the machine's variables"
-            say(f"everforge: instruction {instruction.number} of {machine.name} goes on: {kills}")
-            raise KeyboardInterrupt
-        say("everforge: interrupting; Ctrl-C again leaves at once")
-        # Not here: a handler runs between any two steps of the request that is being waited for, and must not use its connection.
-        asking.append(threading.Thread(target=_interrupt, args=(instruction,), daemon=True))
-        asking[0].start()
+            say(f"everforge: instruction {given[0].number} of {machine.name} goes on: {kills}")
+        raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield give()
         return
     before = signal.signal(signal.SIGINT, on_interrupt)
     try:
-        yield
+        given.append(give())
+        if pressed:
+            interrupt()
+        yield given[0]
     finally:
         signal.signal(signal.SIGINT, before)
 

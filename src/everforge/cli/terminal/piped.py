@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 
-from everforge import Display, Everforge, Instruction, Line, Machine, Result
+from everforge import Display, Everforge, Line, Machine, Result
 from everforge.client.results import failure_text
-from everforge.wire.errors import EverforgeError
 
 from ..failures import LONGER
+from ..machine.watching import interrupting
 from .blocks import blocks
 from .pictures import Pictures, picture_of
 from .transcript import shown_as
@@ -36,27 +37,16 @@ class _Feed:
         """Stops at the first one that raises, as a script does."""
         with self._machine.repl() as repl:
             for code in blocks(sys.stdin):
-                given: Instruction | None = None
                 try:
-                    given = repl.exec(code, timeout_seconds=self._timeout_seconds)
-                    result = given.result(on_stdout=self._out, on_stderr=self._err, on_display=self._show)
+                    # This one alone is interrupted: others may have given the machine more.
+                    with interrupting(self._machine, partial(repl.exec, code, timeout_seconds=self._timeout_seconds)) as instruction:
+                        result = instruction.result(on_stdout=self._out, on_stderr=self._err, on_display=self._show)
                 except KeyboardInterrupt:
-                    self._interrupt(given)
                     return INTERRUPTED
                 self._end(result)
                 if not result.ok:
-                    return RAISED
+                    return INTERRUPTED if result.end == "interrupted" else RAISED
         return 0
-
-    def _interrupt(self, given: Instruction | None) -> None:
-        """This one alone: others may have given the machine more."""
-        if given is None:
-            _note("the server may have heard the last instruction; `everforge machine logs` tells")
-            return
-        try:
-            given.interrupt()
-        except EverforgeError as error:
-            _note(f"not interrupted: {error.message}")
 
     def _out(self, line: Line) -> None:
         sys.stdout.write(_encodable(line + line.end))
