@@ -56,6 +56,17 @@ async def test_the_time_of_a_run_begins_with_the_request(client: Client, wire: P
     await machine.interrupt()
 
 
+async def test_a_wait_for_one_that_calls_functions_ends_in_time_though_the_server_is_silent_from_the_first(client: Client, wire: Proxy) -> None:
+    machine = await client.create()
+    number = (await machine.exec("hang()", timeout_seconds=60)).number
+    wire.hold()
+    with takes_less_than(10), pytest.raises(StillRunning, match=f"instruction {number} of {machine.name} has not ended yet"):
+        async with asyncio.timeout(20):
+            await machine.instruction(number).result(wait_seconds=0.5, functions={"ask": lambda: 1})
+    wire.release()
+    assert await machine.interrupt()
+
+
 async def test_a_wait_over_a_repl_ends_in_time_though_the_server_is_away(client: Client, wire: Proxy) -> None:
     machine = await client.create()
     async with machine.repl() as repl:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -119,12 +119,15 @@ class AsyncInstruction:
 
     async def _follow(self, functions: Functions, wait_seconds: float | None) -> AsyncGenerator[Line | Display]:
         check_wait(self._door.base_url, self.machine_name, self.number)
-        gathering = Gathering(self.number)
-        done = await self._answered(functions)
-        source = self._open(wait_seconds)
+        gathering, deadline = Gathering(self.number), Deadline(wait_seconds)
+        with self._explained():
+            done = await self._answered(functions, deadline)
+        source = self._open(deadline)
         try:
             while gathering.result is None:
-                for happening in gathering.take(await self._next(source)):
+                with self._explained():
+                    entry = await source.next()
+                for happening in gathering.take(entry):
                     if not isinstance(happening, Call):
                         yield happening
                     elif happening.function in functions and happening.number not in done:
@@ -134,28 +137,29 @@ class AsyncInstruction:
         finally:
             await source.close()
 
-    def _open(self, wait_seconds: float | None) -> AsyncEntries:
+    def _open(self, deadline: Deadline) -> AsyncEntries:
         source, self._source = self._source, None
         if source is not None:
-            source.deadline = Deadline(wait_seconds)
+            source.deadline = deadline
             return source
-        return AsyncTapeReader(self._door, f"{self._path}/tape", START, Deadline(wait_seconds), self.number)
+        return AsyncTapeReader(self._door, f"{self._path}/tape", START, deadline, self.number)
 
-    async def _next(self, source: AsyncEntries) -> Entry:
+    @contextmanager
+    def _explained(self) -> Generator[None]:
         try:
-            return await source.next()
+            yield
         except StillRunning as e:
             raise StillRunning(f"instruction {self.number} of {self.machine_name} has not ended yet: it goes on; ask for its result again") from e
         except MachineNotFound as e:
             raise MachineNotFound(f"{self.machine_name} was deleted before instruction {self.number} ended") from e
 
-    async def _answered(self, functions: Functions) -> set[int]:
+    async def _answered(self, functions: Functions, deadline: Deadline) -> set[int]:
         """Of an instruction that was begun earlier: calls that have their answer. The others are still waited for."""
         if not functions or self._fresh:
             self._fresh = False  # a second reading sees calls that the first has answered
             return set()
         done: set[int] = set()
-        async for entry in pages(self._door, f"{self._path}/tape", START, self.number):
+        async for entry in pages(self._door, f"{self._path}/tape", START, self.number, deadline):
             if entry["type"] == "answered":
                 done.add(entry["call"])
         return done

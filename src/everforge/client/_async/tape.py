@@ -24,10 +24,10 @@ RECONNECT_SECONDS = 120.0  # how long a server may be gone before a reader gives
 NDJSON = {"Accept": "application/x-ndjson"}
 
 
-async def pages(door: AsyncDoor, path: str, after: int, instruction: int | None = None) -> AsyncIterator[Entry]:
+async def pages(door: AsyncDoor, path: str, after: int, instruction: int | None = None, deadline: Deadline | None = None) -> AsyncIterator[Entry]:
     """What is on the tape now."""
     while True:
-        page = await door.get(api.Tape, path, {"after": after, "instruction": instruction})
+        page = await door.get(api.Tape, path, {"after": after, "instruction": instruction}, deadline)
         for found in page.entries:
             known = checked(found)
             if known is not None:

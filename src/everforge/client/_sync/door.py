@@ -14,13 +14,13 @@ from urllib.parse import urlencode
 
 import everforge
 from everforge.wire import api
-from everforge.wire.errors import ClientError, EverforgeError, InvalidInput, Uncertain, Unreachable
+from everforge.wire.errors import ClientError, EverforgeError, InvalidInput, StillRunning, Uncertain, Unreachable
 
 from ..config import START_A_SERVER, Access
 from ..decoding import decode
 from ..failures import BODY_BYTES_MAX, VERSION_HEADER, Cut, Unreached, error_of, foreign
 from ..paths import quoted
-from ..pauses import Patience
+from ..pauses import Deadline, Patience
 from .transport import Answer, Transport, sleep
 
 ANSWER_BYTES_MAX = 64 * 1024 * 1024  # of JSON; a page of a tape is far less
@@ -91,8 +91,9 @@ class Door:
 
     # --- plain questions -----------------------------------------------------------------------------------------------------------------
 
-    def get(self, cls: type[T], path: str, query: Query | None = None) -> T:
-        return decode(cls, self.ask("GET", self.url(path, query), again=True))
+    def get(self, cls: type[T], path: str, query: Query | None = None, deadline: Deadline | None = None) -> T:
+        """StillRunning when the deadline comes first."""
+        return decode(cls, self.ask("GET", self.url(path, query), again=True, deadline=deadline))
 
     def post(
         self,
@@ -121,17 +122,27 @@ class Door:
                     raise
 
     def ask(
-        self, method: str, url: str, body: bytes | None = None, *, again: bool, key: str | None = None, silence_seconds: float = SILENCE_SECONDS
+        self,
+        method: str,
+        url: str,
+        body: bytes | None = None,
+        *,
+        again: bool,
+        key: str | None = None,
+        silence_seconds: float = SILENCE_SECONDS,
+        deadline: Deadline | None = None,
     ) -> bytes:
         headers = {} if body is None else {"Content-Type": "application/json"}
         if key is not None:
             headers["Idempotency-Key"] = key
 
         def attempt() -> bytes:
-            answer = self.send(method, url, headers, body, silence_seconds)
+            answer = self.send(method, url, headers, body, silence_seconds if deadline is None else deadline.within(silence_seconds))
+            if deadline is not None and deadline.left is not None:
+                answer.end_after(deadline.left)
             return self.finish(answer, method)
 
-        return self.patiently(attempt, again)
+        return self.patiently(attempt, again, deadline)
 
     def finish(self, answer: Answer, method: str) -> bytes:
         """The whole of an answer, that is then closed."""
@@ -141,7 +152,7 @@ class Door:
         finally:
             answer.close()
 
-    def patiently(self, attempt: Callable[[], Any], again: bool) -> Any:
+    def patiently(self, attempt: Callable[[], Any], again: bool, deadline: Deadline | None = None) -> Any:
         """`again`: may it be done twice, when we do not know whether it was done?"""
         patience = Patience(self.retry_seconds)
         patience.start()
@@ -152,7 +163,9 @@ class Door:
                 pause = patience.pause(error.retry_after_seconds) if self.may_ask_again(error, again) else None
                 if pause is None:
                     raise
-            sleep(pause)
+            sleep(pause if deadline is None else deadline.within(pause))
+            if deadline is not None and deadline.passed:
+                raise StillRunning("there was no answer within the time given; ask again")
 
     def may_ask_again(self, error: EverforgeError, again: bool) -> bool:
         if isinstance(error, Uncertain):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -120,12 +120,15 @@ class Instruction:
 
     def _follow(self, functions: Functions, wait_seconds: float | None) -> Generator[Line | Display, None, None]:
         check_wait(self._door.base_url, self.machine_name, self.number)
-        gathering = Gathering(self.number)
-        done = self._answered(functions)
-        source = self._open(wait_seconds)
+        gathering, deadline = Gathering(self.number), Deadline(wait_seconds)
+        with self._explained():
+            done = self._answered(functions, deadline)
+        source = self._open(deadline)
         try:
             while gathering.result is None:
-                for happening in gathering.take(self._next(source)):
+                with self._explained():
+                    entry = source.next()
+                for happening in gathering.take(entry):
                     if not isinstance(happening, Call):
                         yield happening
                     elif happening.function in functions and happening.number not in done:
@@ -135,28 +138,29 @@ class Instruction:
         finally:
             source.close()
 
-    def _open(self, wait_seconds: float | None) -> Entries:
+    def _open(self, deadline: Deadline) -> Entries:
         source, self._source = self._source, None
         if source is not None:
-            source.deadline = Deadline(wait_seconds)
+            source.deadline = deadline
             return source
-        return TapeReader(self._door, f"{self._path}/tape", START, Deadline(wait_seconds), self.number)
+        return TapeReader(self._door, f"{self._path}/tape", START, deadline, self.number)
 
-    def _next(self, source: Entries) -> Entry:
+    @contextmanager
+    def _explained(self) -> Generator[None]:
         try:
-            return source.next()
+            yield
         except StillRunning as e:
             raise StillRunning(f"instruction {self.number} of {self.machine_name} has not ended yet: it goes on; ask for its result again") from e
         except MachineNotFound as e:
             raise MachineNotFound(f"{self.machine_name} was deleted before instruction {self.number} ended") from e
 
-    def _answered(self, functions: Functions) -> set[int]:
+    def _answered(self, functions: Functions, deadline: Deadline) -> set[int]:
         """Of an instruction that was begun earlier: calls that have their answer. The others are still waited for."""
         if not functions or self._fresh:
             self._fresh = False  # a second reading sees calls that the first has answered
             return set()
         done: set[int] = set()
-        for entry in pages(self._door, f"{self._path}/tape", START, self.number):
+        for entry in pages(self._door, f"{self._path}/tape", START, self.number, deadline):
             if entry["type"] == "answered":
                 done.add(entry["call"])
         return done

@@ -25,10 +25,10 @@ RECONNECT_SECONDS = 120.0  # how long a server may be gone before a reader gives
 NDJSON = {"Accept": "application/x-ndjson"}
 
 
-def pages(door: Door, path: str, after: int, instruction: int | None = None) -> Iterator[Entry]:
+def pages(door: Door, path: str, after: int, instruction: int | None = None, deadline: Deadline | None = None) -> Iterator[Entry]:
     """What is on the tape now."""
     while True:
-        page = door.get(api.Tape, path, {"after": after, "instruction": instruction})
+        page = door.get(api.Tape, path, {"after": after, "instruction": instruction}, deadline)
         for found in page.entries:
             known = checked(found)
             if known is not None:
