@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from everforge import __version__
 from everforge.wire.errors import EverforgeError
+
+from .departures import LARGE_BYTES, PIECE_BYTES, Departure, Departures, size_of
 
 RETRY_LATER_SECONDS = 5
 VERSION_HEADER = "X-Everforge-Version"  # with every answer
@@ -32,6 +35,50 @@ def plain(value: Any) -> Any:
 
 def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(to_json(value), status, headers, "application/json")
+
+
+class LargeAnswer(Response):
+    """Goes out in pieces, each when the client has taken the one before, and is counted until the last."""
+
+    media_type = "application/json"
+
+    def __init__(self, body: bytes, departure: Departure) -> None:
+        super().__init__(body)
+        self._departure = departure
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._departure:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            for at in range(0, len(self.body), PIECE_BYTES):
+                end = at + PIECE_BYTES
+                await send({"type": "http.response.body", "body": self.body[at:end], "more_body": end < len(self.body)})
+
+
+async def departing(departures: Departures, value: Any) -> Response:
+    """The answer to a request, whatever its size. Raises TooMany."""
+    if (size := size_of(value)) <= LARGE_BYTES:
+        body = to_json(value)
+        is_large = len(body) > LARGE_BYTES
+        return LargeAnswer(body, departures.take(len(body))) if is_large else Response(body, media_type="application/json")
+    departure = departures.take(size)
+    try:
+        body = to_json(value)
+        departure.hold(len(body))
+    except BaseException:
+        departure.end()
+        raise
+    return LargeAnswer(body, departure)
+
+
+async def departing_part(departures: Departures, value: Any, seconds: float, form: bytes = b"%s") -> AsyncGenerator[bytes]:
+    """A part of a stream, which waits for its room and has it until the next part is asked for. Raises TooSlow."""
+    if (size := size_of(value)) <= LARGE_BYTES:
+        yield form % to_json(value)
+        return
+    with await departures.room(size, seconds) as departure:
+        body = form % to_json(value)
+        departure.hold(size + len(body))
+        yield body
 
 
 def error_body(error: EverforgeError, request_id: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from everforge import __version__
 from everforge.wire.errors import EverforgeError, MethodNotAllowed
 
-from .answers import VERSION_HEADER, answer, refusal
+from .answers import VERSION_HEADER, departing, refusal
 from .bodies import decode, decode_query, query_values, read_body
 from .calls import Call, check_key, identify, new_request_id
 from .routes import Route
@@ -83,7 +83,7 @@ class Endpoint:
                 caller = await identify(self._service, request, route.scope, owner_only=route.owner_only)
         made = route.handler(Call(self._service, request, caller, request_id), **given)
         found = await made if inspect.isawaitable(made) else made
-        return found if isinstance(found, Response) else answer(found)
+        return found if isinstance(found, Response) else await departing(self._service.departures, found)
 
     async def _body(self, route: Route, cls: type, request: Request) -> Any:
         settings = self._service.settings

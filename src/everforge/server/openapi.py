@@ -119,8 +119,8 @@ def _errors(route: Route) -> list[type[EverforgeError]]:
         found += [Unauthenticated, Forbidden]
     if route.body is not None or route.upload:
         found += [TooLarge, TooSlow]
-    if route.body is not None:
-        found.append(TooMany)  # bodies under way
+    if route.body is not None or route.scope is not None:
+        found.append(TooMany)  # bodies and answers under way
     if "{" in route.path:
         found.append(RouteNotFound)  # a name with a slash in it is another path
     return found

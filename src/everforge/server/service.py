@@ -10,6 +10,7 @@ from everforge.accounts.service import Accounts
 from everforge.machines.service import Machines
 
 from .arrivals import Arrivals
+from .departures import Departures
 from .metrics import Metrics
 from .settings import ServerSettings
 from .streams import Streams
@@ -23,6 +24,7 @@ class Service:
     metrics: Metrics
     streams: Streams
     arrivals: Arrivals
+    departures: Departures
 
     def url(self, connection: HTTPConnection) -> str:
         """Where the client reached us, or where the settings say."""

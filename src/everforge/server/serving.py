@@ -27,6 +27,7 @@ from .arrivals import Arrivals
 from .bootstrap import close_machines, open_machines
 from .configuration import Configuration
 from .connections import Addresses, limited
+from .departures import Departures
 from .metrics import Metrics
 from .service import Service
 from .settings import ServerSettings
@@ -77,7 +78,13 @@ def door(service: Service) -> Door:
 
 def service_of(machines: Machines, accounts: Accounts, settings: ServerSettings) -> Service:
     return Service(
-        machines, accounts, settings, Metrics(), Streams(accounts, settings.streams_per_account_max), Arrivals(settings.arriving_bytes_max)
+        machines,
+        accounts,
+        settings,
+        Metrics(),
+        Streams(accounts, settings.streams_per_account_max),
+        Arrivals(settings.arriving_bytes_max),
+        Departures(settings.departing_bytes_max),
     )
 
 

@@ -29,7 +29,8 @@ class ServerSettings:
     connections_per_address_max: int = 2_500  # so that one client leaves room to others; behind a proxy all come from one address
     streams_per_account_max: int = 2_000  # WebSockets and followed tapes
 
-    # --- patience of what goes out
+    # --- what goes out, and patience with it
+    departing_bytes_max: int = 256 * MB  # all answers and frames above 64 KB that are on their way together
     quiet_seconds: float = 10.0  # of silence on a long answer, then a space: some clients give up on a connection that says nothing
     early_seconds: float = 1.0  # a result that takes longer gets its headers first
     write_seconds: float = 120.0  # for a client to take a frame; one that does not is cut off, and may come back to where it was
@@ -53,8 +54,8 @@ def check(settings: ServerSettings) -> None:
             "patience is above 0",
         ),
         (
-            min(s.header_bytes_max, s.body_bytes_max, s.stranger_body_bytes_max, s.upload_bytes_max, s.connections_max, s.connections_per_address_max)
-            > 0,
+            min(s.header_bytes_max, s.body_bytes_max, s.stranger_body_bytes_max, s.upload_bytes_max, s.departing_bytes_max) > 0
+            and min(s.connections_max, s.connections_per_address_max) > 0,
             "limits are above 0",
         ),
         (s.arriving_bytes_max >= s.body_bytes_max, "arriving_bytes_max is at least body_bytes_max"),

@@ -163,11 +163,14 @@ class LimitedSocketProtocol(WebSocketsSansIOProtocol):
 
     async def send(self, message: ASGISendEvent) -> None:
         """Frames that come together go out together: a write to the network takes far longer than making a frame."""
-        text = message.get("text")
-        if text is not None and self.handshake_complete and self.writable.is_set() and not (self.disconnected or self.close_sent):
-            self._send_soon(cast(str, text).encode())
-            return
-        await super().send(message)
+        frame = cast(dict[str, Any], message)
+        size = len(frame.get("text") or "")
+        if size and self.handshake_complete and self.writable.is_set() and not (self.disconnected or self.close_sent):
+            self._send_soon(frame.pop("text").encode())  # not to be held here while the client takes it
+        else:
+            await super().send(message)
+        if size > TOGETHER_BYTES_MAX:
+            await self.writable.wait()  # whoever sends much hears when it was taken
         if self.initial_response is not None and self.close_sent:
             self.handshake_complete = True  # with a refusal
 

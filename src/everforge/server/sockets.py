@@ -13,12 +13,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from everforge import __version__
 from everforge.wire import api
-from everforge.wire.errors import EverforgeError, InvalidInput, ProtocolError
+from everforge.wire.errors import EverforgeError, InvalidInput, ProtocolError, TooSlow
 from everforge.wire.ids import show
 
 from .answers import refusal, to_json
 from .bodies import TOO_HEAVY, decode
 from .calls import identify, new_request_id
+from .departures import LARGE_BYTES, Departures, size_of
 from .service import Service
 from .weight import is_too_heavy
 
@@ -34,19 +35,31 @@ class Gone(Exception):
 class Socket:
     """One accepted connection."""
 
-    def __init__(self, socket: WebSocket, write_seconds: float) -> None:
+    def __init__(self, socket: WebSocket, departures: Departures, write_seconds: float) -> None:
         self._socket = socket
+        self._departures = departures
         self._write_seconds = write_seconds
         self._sending = asyncio.Lock()
 
     async def send(self, message: Any) -> None:
-        await self.send_text(to_json(message).decode("ascii"))
+        """A large one waits for its room, and has it until the client has taken it."""
+        if (size := size_of(message)) <= LARGE_BYTES:
+            await self._send(_frame(message))
+            return
+        try:
+            departure = await self._departures.room(size, self._write_seconds)
+        except TooSlow:
+            raise Gone("does not read") from None
+        with departure:
+            frame = _frame(message)
+            departure.hold(size + len(frame["text"]))
+            await self._send(frame)
 
-    async def send_text(self, text: str) -> None:
+    async def _send(self, frame: dict[str, Any]) -> None:
         async with self._sending:
             try:
                 async with asyncio.timeout(self._write_seconds):
-                    await self._socket.send({"type": "websocket.send", "text": text})
+                    await self._socket.send(frame)
             except TimeoutError:
                 raise Gone("does not read") from None
             except (WebSocketDisconnect, RuntimeError, OSError):
@@ -78,6 +91,10 @@ class Socket:
             return
 
 
+def _frame(message: Any) -> dict[str, Any]:
+    return {"type": "websocket.send", "text": to_json(message).decode("ascii")}
+
+
 class SocketEndpoint:
     """An ASGI application for one path: `open` is given the connection before it is accepted, may refuse it, and returns what to do with it then."""
 
@@ -102,7 +119,7 @@ class SocketEndpoint:
             await websocket.send_denial_response(refusal(EverforgeError(f"a mistake of the server's, request {request_id}"), request_id))
             return
         await websocket.send({"type": "websocket.accept", "headers": [(b"x-everforge-version", __version__.encode())]})
-        socket = Socket(websocket, self._service.settings.write_seconds)
+        socket = Socket(websocket, self._service.departures, self._service.settings.write_seconds)
         await self._talk(socket, talk, identity, request_id)
 
     async def _talk(self, socket: Socket, talk: Callable[[Socket], Awaitable[None]], identity: Any, request_id: str) -> None:

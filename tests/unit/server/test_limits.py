@@ -78,7 +78,7 @@ def test_the_document_has_the_limits_that_are_fixed() -> None:
         {"public_url": "forge.example"},
         {"arriving_bytes_max": MB},
         *({name: 0} for name in ("header_seconds", "body_seconds", "upload_idle_seconds", "keep_alive_seconds", "quiet_seconds", "write_seconds")),
-        *({name: 0} for name in ("header_bytes_max", "body_bytes_max", "stranger_body_bytes_max", "upload_bytes_max")),
+        *({name: 0} for name in ("header_bytes_max", "body_bytes_max", "stranger_body_bytes_max", "upload_bytes_max", "departing_bytes_max")),
         *({name: 0} for name in ("connections_max", "connections_per_address_max")),
     ],
 )

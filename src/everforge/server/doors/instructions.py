@@ -28,10 +28,12 @@ from everforge.wire.errors import (
 )
 from everforge.wire.events import Accepted, Displayed, Ended, Event, Output, Position
 
-from ..answers import answer, to_json
+from ..answers import departing, departing_part, to_json
 from ..calls import Call
+from ..departures import in_pieces
 from ..numbers import whole
 from ..routes import Routes
+from ..service import Service
 from ..streams import Cut, Revoked, with_signs_of_life
 from ..times import to_wire
 from ..views import result
@@ -70,17 +72,18 @@ async def wait_for_result(call: Call) -> Response:
     try:
         await asyncio.wait([waiting], timeout=call.service.settings.early_seconds)
         if waiting.done():
-            return answer(instruction_result(seq, waiting.result()))
-        parts = call.service.streams.guarded(call.identity, _with_space(seq, waiting))
+            return await departing(call.service.departures, instruction_result(seq, waiting.result()))
+        parts = call.service.streams.guarded(call.identity, _with_space(call.service, seq, waiting))
     except BaseException:
         await give_up()
         raise
-    return StreamingResponse(_long_wait(call, parts), media_type="application/json", background=BackgroundTask(give_up))
+    return StreamingResponse(in_pieces(_long_wait(call, parts)), media_type="application/json", background=BackgroundTask(give_up))
 
 
-async def _with_space(seq: int, waiting: asyncio.Future[dict[str, Any]]) -> AsyncGenerator[bytes]:
+async def _with_space(service: Service, seq: int, waiting: asyncio.Future[dict[str, Any]]) -> AsyncGenerator[bytes]:
     yield b" "
-    yield to_json(instruction_result(seq, await waiting))
+    async for part in departing_part(service.departures, instruction_result(seq, await waiting), service.settings.write_seconds):
+        yield part
 
 
 async def _long_wait(call: Call, parts: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
@@ -118,8 +121,9 @@ async def stream_result(call: Call) -> Response:
     """Output of an instruction from its first line on, then its result, as lines of JSON; also after its end."""
     seq = number(call)
     accepted = await call.machines.instruction(call.name, seq)
-    lines = call.service.streams.guarded(call.identity, _lines(call.machines, call.name, seq, accepted.position))
-    return StreamingResponse(_until_revoked(with_signs_of_life(lines, b" ", call.service.settings.quiet_seconds)), media_type="application/x-ndjson")
+    lines = call.service.streams.guarded(call.identity, _lines(call, seq, accepted.position))
+    parts = _until_revoked(with_signs_of_life(lines, b" ", call.service.settings.quiet_seconds))
+    return StreamingResponse(in_pieces(parts), media_type="application/x-ndjson")
 
 
 async def _until_revoked(parts: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
@@ -130,12 +134,17 @@ async def _until_revoked(parts: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
         return
 
 
-async def _lines(machines: Machines, name: str, seq: int, accepted: Position) -> AsyncGenerator[bytes]:
+async def _lines(call: Call, seq: int, accepted: Position) -> AsyncGenerator[bytes]:
     yield b" "  # headers at once
     told = Told(seq)
-    async for event in machines.read(name, accepted, follow=True):
-        if messages := told.of(event):
-            yield b"".join(to_json(message) + b"\n" for message in messages)
+    service = call.service
+    async for event in call.machines.read(call.name, accepted, follow=True):
+        *small, last = told.of(event) or [None]
+        if small:
+            yield b"".join(to_json(message) + b"\n" for message in small)
+        if last:
+            async for part in departing_part(service.departures, last, service.settings.write_seconds, b"%s\n"):
+                yield part
         if told.over:
             return
 

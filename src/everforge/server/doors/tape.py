@@ -12,9 +12,10 @@ from everforge.wire import api
 from everforge.wire.errors import InstructionNotFound, InvalidInput, MachineNotFound, TooManyStreams
 from everforge.wire.events import START, Ended, Event
 
-from ..answers import answer, to_json
+from ..answers import departing, departing_part, to_json
 from ..bounds import POSITION_MAX
 from ..calls import Call
+from ..departures import in_pieces
 from ..numbers import whole
 from ..routes import Routes
 from ..streams import Revoked, with_signs_of_life
@@ -58,7 +59,7 @@ async def read_tape(call: Call, query: TapeQuery) -> Response:
         return _stream(call, _lines(call, query, after), LINES, b" ")
     if query.follow:
         raise InvalidInput(f"to follow a tape, ask for a stream: Accept: {LINES} or {EVENTS}")
-    return answer(await _page(call, query, after))
+    return await departing(call.service.departures, await _page(call, query, after))
 
 
 def _after(call: Call, query: TapeQuery) -> int:
@@ -78,7 +79,7 @@ def _stream(call: Call, parts: AsyncGenerator[bytes], media: str, sign: bytes) -
         except Revoked:
             return
 
-    return StreamingResponse(until_revoked(), media_type=media, headers={"Cache-Control": "no-store"})
+    return StreamingResponse(in_pieces(until_revoked()), media_type=media, headers={"Cache-Control": "no-store"})
 
 
 async def _entries(call: Call, query: TapeQuery, after: int) -> AsyncGenerator[dict[str, Any]]:
@@ -99,12 +100,15 @@ async def _read(call: Call, query: TapeQuery, after: int) -> AsyncGenerator[Even
 
 async def _lines(call: Call, query: TapeQuery, after: int) -> AsyncGenerator[bytes]:
     async for found in _entries(call, query, after):
-        yield to_json(found) + b"\n"
+        async for part in departing_part(call.service.departures, found, call.service.settings.write_seconds, b"%s\n"):
+            yield part
 
 
 async def _events(call: Call, query: TapeQuery, after: int) -> AsyncGenerator[bytes]:
     async for found in _entries(call, query, after):
-        yield b"id: %d\nevent: %s\ndata: %s\n\n" % (found["cursor"], found["type"].encode(), to_json(found))
+        form = b"id: %d\nevent: %s\ndata: %%s\n\n" % (found["cursor"], found["type"].encode())
+        async for part in departing_part(call.service.departures, found, call.service.settings.write_seconds, form):
+            yield part
 
 
 async def _page(call: Call, query: TapeQuery, after: int) -> dict[str, Any]:
