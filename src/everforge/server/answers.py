@@ -62,7 +62,8 @@ async def departing(departures: Departures, value: Any) -> Response:
         return LargeAnswer(body, departures.take(len(body))) if is_large else Response(body, media_type="application/json")
     departure = departures.take(size)
     try:
-        body = to_json(value)
+        async with departures.turn():
+            body = to_json(value)
         departure.hold(len(body))
     except BaseException:
         departure.end()
@@ -76,7 +77,8 @@ async def departing_part(departures: Departures, value: Any, seconds: float, for
         yield form % to_json(value)
         return
     with await departures.room(size, seconds) as departure:
-        body = form % to_json(value)
+        async with departures.turn():
+            body = form % to_json(value)
         departure.hold(size + len(body))
         yield body
 

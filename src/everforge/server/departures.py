@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import fields, is_dataclass
 from types import TracebackType
 from typing import Any, cast
@@ -24,6 +24,7 @@ class Departures:
         self.bytes_max = bytes_max
         self.bytes = 0  # held now
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._encoding = asyncio.Lock()
 
     def take(self, size: int) -> Departure:
         """Room for so much. Raises TooMany, also while others wait: those came first."""
@@ -50,6 +51,13 @@ class Departures:
                 raise TooSlow("other clients do not take what they are sent; ask again later") from None
             raise
         return Departure(self, size, is_held=True)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncGenerator[None]:
+        """To encode one of them, which takes tens of milliseconds: one in each turn of the loop, so that others are served in between."""
+        async with self._encoding:
+            yield
+            await asyncio.sleep(0)
 
     def change(self, size: int) -> None:
         """So much more is held, or less; then it is the turn of who waited longest."""

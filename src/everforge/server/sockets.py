@@ -51,7 +51,8 @@ class Socket:
         except TooSlow:
             raise Gone("does not read") from None
         with departure:
-            frame = _frame(message)
+            async with self._departures.turn():
+                frame = _frame(message)
             departure.hold(size + len(frame["text"]))
             await self._send(frame)
 

@@ -13,7 +13,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from everforge import AsyncEverforge
-from everforge.server import connections
+from everforge.server import answers, connections
 from everforge.server.departures import Departures, size_of
 from everforge.wire.errors import TooMany, TooSlow
 from kit.background import in_background
@@ -84,6 +84,25 @@ async def test_what_is_larger_than_all_the_room_goes_alone() -> None:
         departures.take(1)
     with departures.take(10), pytest.raises(TooMany):
         departures.take(500)
+
+
+async def test_large_answers_are_made_one_in_each_turn_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns, made = 0, list[int]()
+
+    def to_json(value: object) -> bytes:
+        made.append(turns)
+        return b"{}"
+
+    async def count() -> None:
+        nonlocal turns
+        while len(made) < 10:
+            turns += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(answers, "to_json", to_json)
+    departures = Departures(10 * MB)
+    await asyncio.gather(count(), *(answers.departing(departures, "x" * 100_000) for _ in range(10)))
+    assert len(set(made)) == 10
 
 
 def test_the_size_of_an_answer_is_known_before_it_is_made() -> None:
