@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
 from websockets.sync.client import ClientConnection, connect
@@ -16,6 +16,7 @@ from ..failures import Closed, Cut, Refusal, Unreached
 
 FRAME_BYTES_MAX = 16 * 1024 * 1024 + 1024
 CLOSE_SECONDS = 2.0  # a server that does not say good-bye is not waited for
+SHORT_CHARACTERS = 16 * 1024
 
 
 class Socket:
@@ -39,9 +40,12 @@ class Socket:
         return cls(connection)
 
     def send(self, text: str, seconds: float) -> None:
-        """What the other side has not taken by then stays in its middle: nothing else can be sent behind it, and the connection is dropped."""
+        """What the other side has not taken by then stays in its middle: nothing else can be sent behind it, and the connection is dropped.
+
+        A short text fits into what the kernel holds, or waits behind a long one whose time runs already: no clock is started for it.
+        """
         try:
-            with self._shut_after(seconds):
+            with self._shut_after(seconds) if len(text) > SHORT_CHARACTERS else nullcontext():
                 self._connection.send(text)
         except (ConnectionClosed, OSError) as e:
             raise _cut(e) from e
