@@ -14,6 +14,7 @@ from everforge.wire.errors import TooMany, TooSlow
 
 LARGE_BYTES = 64 * 1024  # what is no larger is not counted: whoever asks for little is served, whatever others ask for
 PIECE_BYTES = 64 * 1024  # of a large answer is handed on at once; the next when the client has taken it
+WAITING_TIMES = 4  # as much as may be under way may wait for that
 ESCAPED_BYTES = 6  # of a character that is not ASCII
 
 
@@ -33,9 +34,14 @@ class Departures:
         return Departure(self, size)
 
     async def room(self, size: int, seconds: float) -> Departure:
-        """The same, in the order of asking, for what cannot be refused. Raises TooSlow when there was none for so long."""
+        """The same, in the order of asking, for what cannot be refused. Raises TooSlow when there was none for so long.
+
+        And at once where too much waits already: that is in memory as well, and on the tape for whoever comes again.
+        """
         if not self._waiting and self._has_room(size):
             return Departure(self, size)
+        if sum(waiting for waiting, _ in self._waiting) + size > WAITING_TIMES * self.bytes_max:
+            raise TooSlow("other clients do not take what they are sent, and too much waits already; ask again later")
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((size, turn))
         try:

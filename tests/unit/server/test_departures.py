@@ -62,6 +62,20 @@ async def test_who_may_be_refused_is_and_who_may_not_waits_in_order() -> None:
     assert departures.bytes == 0
 
 
+async def test_what_waits_is_bounded_too() -> None:
+    departures = Departures(100)
+    first = departures.take(100)
+    waiting = [asyncio.ensure_future(departures.room(100, PATIENCE_SECONDS)) for _ in range(4)]
+    await asyncio.sleep(0.01)
+    async with asyncio.timeout(PATIENCE_SECONDS / 2):
+        with pytest.raises(TooSlow):
+            await departures.room(1, PATIENCE_SECONDS)
+    first.end()
+    for each in waiting:
+        (await each).end()
+    assert departures.bytes == 0
+
+
 async def test_who_goes_away_or_waited_long_enough_leaves_its_place() -> None:
     departures = Departures(100)
     first = departures.take(60)
