@@ -167,7 +167,7 @@ async def write_records(data: Path, cells: list[Cell]) -> None:
 
 async def check(server: ServerProcess, cell: Cell, view: dict[str, Any] | None, told: str) -> None:
     if cell.residence in ON_THEIR_WAY:
-        assert f"machine {cell.name} was {cell.residence}, its guest is {cell.guest}:" in told, "another cell was recovered"
+        assert f"machine {cell.name} was {cell.residence}, of its guest: {cell.guest};" in told, "another cell was recovered"
     if cell.then is Then.DELETED:
         assert view is None
         return
