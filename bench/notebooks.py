@@ -8,6 +8,8 @@ import os
 import secrets
 import subprocess
 import sys
+import time
+import urllib.error
 import urllib.request
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -82,6 +84,14 @@ async def _url(file: Path) -> str:
 
 
 def _post(url: str, token: str) -> Any:
+    """Its file is there a moment before it listens."""
     request = urllib.request.Request(url, b"{}", {"Authorization": f"token {token}", "Content-Type": "application/json"}, method="POST")
-    with urllib.request.urlopen(request, timeout=READY_SECONDS) as response:
-        return json.load(response)
+    until = time.monotonic() + READY_SECONDS
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=READY_SECONDS) as response:
+                return json.load(response)
+        except urllib.error.URLError as e:
+            if not isinstance(e.reason, ConnectionRefusedError) or time.monotonic() > until:
+                raise
+            time.sleep(0.05)
