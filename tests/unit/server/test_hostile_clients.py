@@ -36,14 +36,6 @@ def running() -> Iterator[Running]:
             yield running
 
 
-@pytest.fixture
-def neighbour(running: Running) -> Iterator[Neighbour]:
-    neighbour = Neighbour(running)
-    yield neighbour
-    neighbour.is_served()
-    neighbour.close()
-
-
 def until(holds: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE_SECONDS
     while not holds():

@@ -31,14 +31,6 @@ def running() -> Iterator[Running]:
             yield running
 
 
-@pytest.fixture
-def neighbour(running: Running) -> Iterator[Neighbour]:
-    neighbour = Neighbour(running)
-    yield neighbour
-    neighbour.is_served()
-    neighbour.close()
-
-
 class Token:
     """One that is there to be revoked."""
 
