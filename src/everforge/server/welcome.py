@@ -26,7 +26,7 @@ or from Python ({python}):
     machine.run("x = 41")
     print(machine.run("x + 1").value)   # 42, today or next year
 
-Ctrl-C stops the server; machines go to sleep, and are there again at the next start.
+Ctrl-C stops the server; machines go to sleep, or go on with what they run, and are there again at the next start.
 """
 FROM_ANOTHER = "Log in from another computer, once and within 15 minutes: {link}"
 FROM_HERE = """A log-in link, good once and within 15 minutes: {link}
