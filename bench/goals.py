@@ -45,6 +45,13 @@ GOALS = (
     Goal("15-help", 15, "everforge --help / python3 -c pass", 4.0),
     Goal("15-list", 15, "everforge machine list / python3 -c pass", 4.0),
     Goal("16", 16, "make run from a warm cache, until the first result of a new machine", 5.0, unit="s"),
+    Goal("bomb-loop", None, "a neighbour's p99 beside endless loops / beside a quiet machine", 2.0),
+    Goal("bomb-forks", None, "the same beside a fork bomb", 2.0),
+    Goal("bomb-memory", None, "the same beside a memory bomb", 2.0),
+    Goal("bomb-disk", None, "the same beside a disk that is filled again and again", 2.0),
+    Goal("bomb-output", None, "the same beside output without end", 2.0),
+    Goal("bomb-pieces", None, "the same beside output in the smallest pieces", 2.0),
+    Goal("bomb-results", None, "the same beside results of 110,000 values, one after the other", 2.0),
     Goal("3", 3, "new machine to first result, one made ahead / python3", 0.03, extra=True),
     Goal("14", 14, "CPU-bound Python, speed in a machine / on the host", 0.97, better="more", extra=True),
 )

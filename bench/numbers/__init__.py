@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bench.house import House
 from bench.measure import Result
 
-from . import command, cpu, create, crowd, door, flood, footprint, fork, hibernate, multitude, start, trivial, wake
+from . import bombs, command, cpu, create, crowd, door, flood, footprint, fork, hibernate, multitude, start, trivial, wake
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ NUMBERS = (
     Number("a hundred thousand machines", ("13-list", "13-tags", "13-exec"), multitude.measure, 200, 10),
     Number("the command line", ("15-help", "15-list"), command.measure, 15, 3),
     Number("make run", ("16",), start.measure, 3, 1),
+    Number("bombs beside a neighbour", tuple(bombs.BOMBS), bombs.measure, 5, 1),
     Number("a new machine, one made ahead", ("3",), create.measure_warm, 8, 2),
     Number("CPU-bound Python", ("14",), cpu.measure, 5, 1),
 )

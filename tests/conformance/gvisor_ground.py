@@ -79,8 +79,8 @@ class GvisorGround:
 
     def cgroups(self) -> list[Path]:
         """Of single sandboxes, in any hierarchy of version 1 or in version 2."""
-        parents = [*Path("/sys/fs/cgroup").glob(f"*/everforge/{self.places.mark}"), Path("/sys/fs/cgroup/everforge") / self.places.mark]
-        return [folder for parent in parents if parent.exists() for folder in parent.iterdir() if folder.is_dir()]
+        name = f"everforge-{self.places.mark}-*"
+        return [*Path("/sys/fs/cgroup").glob(f"*/{name}"), *Path("/sys/fs/cgroup").glob(name)]
 
 
 def _open_descriptors() -> int:

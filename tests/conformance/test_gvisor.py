@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from everforge.engine.base import How, Image, Limits, Sandbox
 from everforge.engine.gvisor.client import Client
 from everforge.engine.gvisor.engine import Gvisor
 from everforge.engine.gvisor.pools import PoolSettings
+from everforge.engine.gvisor.sandbox import GvisorSandbox
 from everforge.engine.warden import bundle, processes
 from everforge.wire.errors import DiskFull, EngineUnfit, EverforgeError, InvalidInput, SnapshotDamaged, StartFailed
 from everforge.wire.messages import End
@@ -36,11 +38,11 @@ SERVER = Path(__file__).with_name("server_process.py")
 
 
 def _limits_in_force(ground: GvisorGround, id: str) -> dict[str, int]:
-    one, two = Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/everforge") / ground.places.mark / id
+    below = f"everforge-{ground.places.mark}-{id}"
+    one, two = Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup") / below
     if two.exists():
         files = {"memory": two / "memory.max", "pids": two / "pids.max"}
     else:
-        below = f"everforge/{ground.places.mark}/{id}"
         files = {"memory": one / "memory" / below / "memory.limit_in_bytes", "pids": one / "pids" / below / "pids.max"}
     return {name: int(file.read_text()) for name, file in files.items()}
 
@@ -248,6 +250,28 @@ class TestPools:
         assert copy.id not in before
         await until(lambda: set(processes.scan(ground.places.state)) & before == {sandbox.id})
         await asyncio.gather(sandbox.destroy(), copy.destroy())
+        await ground.leaves_nothing()
+
+    @pytest.mark.parametrize("gives_up", [False, True])
+    async def test_nothing_is_left_of_a_restore_that_was_asked_while_the_warden_was_replaced(
+        self, ground: GvisorGround, monkeypatch: pytest.MonkeyPatch, gives_up: bool
+    ) -> None:
+        start, asked = Client._start, list[asyncio.Task[Any]]()  # pyright: ignore[reportPrivateUsage]
+
+        async def start_and_be_asked(client: Client) -> bool:
+            asked.append(asyncio.create_task(ground.engine.restore(ground.image, folder, LIMITS)))
+            return await start(client)
+
+        sandbox, folder = await _one_waiting(ground)
+        monkeypatch.setattr(Client, "_start", start_and_be_asked)
+        os.kill(ground.engine.warden_pid, signal.SIGKILL)
+        assert await sandbox.memory_bytes() > 0  # asked of the new one
+        if gives_up:
+            asked[0].cancel()
+        for copy in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(copy, GvisorSandbox):
+                await copy.destroy()
+        await sandbox.destroy()
         await ground.leaves_nothing()
 
     async def test_sandboxes_kept_ready_are_handed_out_and_replaced(self, ground: GvisorGround) -> None:

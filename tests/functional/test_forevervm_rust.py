@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,42 +14,41 @@ import pytest
 from everforge.folders import cache_folder
 from kit.commandserver import CommandServer, command_server
 
-
-def has_cargo() -> bool:
-    if shutil.which("cargo") is None:
-        return False
-    version = subprocess.run(["cargo", "--version"], capture_output=True, text=True).stdout.split()  # "cargo 1.85.0 (…)"
-    return len(version) > 1 and [int(part) for part in version[1].split(".")[:2]] >= [1, 78]
-
-
+REPO = Path(__file__).parents[2]
+CARGO = subprocess.run([REPO / "tools" / "find_cargo"], capture_output=True, text=True).stdout.strip()  # the one that setup took
 pytestmark = [
     pytest.mark.gvisor,
     pytest.mark.slow,
-    pytest.mark.skipif(not has_cargo(), reason="needs cargo 1.78 or later, which tools/setup --tests installs"),
+    pytest.mark.skipif(not CARGO, reason="needs cargo 1.78 or later, which tools/setup --tests installs"),
     pytest.mark.timeout(2700),  # from nothing, the crate and its dependencies are built first
 ]
-OURS = Path(__file__).parent.parent / "rust" / "Cargo.toml"
+OURS = REPO / "tests" / "rust" / "Cargo.toml"
 CRATE = "forevervm-sdk"
 BUILD_SECONDS = 2400  # two minutes on an idle computer of two cores
 TEST_SECONDS = 240
 
 
+def with_rust() -> dict[str, str]:
+    """That cargo's folder first: it takes its rustc from PATH."""
+    return {**os.environ, "PATH": f"{Path(CARGO).parent}:{os.environ['PATH']}"}
+
+
 def cargo(*words: str, seconds: float, **env: str) -> str:
     given = {
-        **os.environ,
+        **with_rust(),
         "CARGO_TARGET_DIR": str(target()),
         "CARGO_INCREMENTAL": "0",
         "CARGO_PROFILE_DEV_DEBUG": "0",
         "CARGO_PROFILE_TEST_DEBUG": "0",
     }
-    done = subprocess.run(["cargo", *words], env={**given, **env}, capture_output=True, text=True, timeout=seconds)
+    done = subprocess.run([CARGO, *words], env={**given, **env}, capture_output=True, text=True, timeout=seconds)
     assert done.returncode == 0, f"cargo {' '.join(words)}:\n{done.stdout[-6000:]}\n{done.stderr[-3000:]}"
     return done.stdout
 
 
 def target() -> Path:
     """What is built is kept outside the clone, by what it is built from and with: clones share it, and an update begins anew."""
-    compiler = subprocess.run(["cargo", "--version"], capture_output=True, check=True).stdout
+    compiler = subprocess.run([CARGO, "--version"], env=with_rust(), capture_output=True, check=True).stdout
     return cache_folder() / "rust-tests" / hashlib.sha256(compiler + OURS.with_name("Cargo.lock").read_bytes()).hexdigest()[:16]
 
 

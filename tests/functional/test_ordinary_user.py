@@ -1,4 +1,4 @@
-"""Must show 9: for a user without root, in a user namespace, survival and forks hold as well. The test makes that user."""
+"""For a user without root, in a user namespace, survival and forks hold as well. The test makes that user."""
 
 from __future__ import annotations
 

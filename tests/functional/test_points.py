@@ -1,4 +1,4 @@
-"""Must show 5: back to before a mistake, memory and files, and forward again; with `history: each` to any of thirty instructions."""
+"""Back to before a mistake, memory and files, and forward again; with `history: each` to any of thirty instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the fuzzer for a while: seconds always, minutes in the long tests."""
+"""Runs the fuzzers for a while: seconds always, minutes in the long tests."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kit.length import TIMEOUT_FACTOR, length
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris has no wheel for this Python")
 
-FUZZER = Path(__file__).with_name("fuzz_link.py")
+HERE = Path(__file__).parent
 
 
-def fuzz(folder: Path, seconds: int) -> int:
+def fuzz(fuzzer: str, folder: Path, seconds: int) -> int:
     """How many inputs were tried; fails with the fuzzer's own words.
 
     The limit on memory is far above what the decoder may take: the kernel counts what the test runner itself had before it became the fuzzer.
@@ -25,7 +25,7 @@ def fuzz(folder: Path, seconds: int) -> int:
     corpus, crashes = folder / "corpus", folder / "crashes"
     corpus.mkdir()
     crashes.mkdir()
-    command = [sys.executable, str(FUZZER), f"-max_total_time={seconds}", "-max_len=4096", "-rss_limit_mb=4096", "-timeout=10"]
+    command = [sys.executable, str(HERE / fuzzer), f"-max_total_time={seconds}", "-max_len=4096", "-rss_limit_mb=4096", "-timeout=10"]
     ended = subprocess.run(
         [*command, f"-artifact_prefix={crashes}/", str(corpus)], capture_output=True, text=True, timeout=seconds + 120, check=False
     )
@@ -40,5 +40,6 @@ SECONDS = length(4, 240)
 
 
 @pytest.mark.timeout(300 * TIMEOUT_FACTOR)
-def test_hostile_bytes_break_nothing(tmp_path: Path) -> None:
-    assert fuzz(tmp_path, SECONDS) > 100 * SECONDS
+@pytest.mark.parametrize("fuzzer", ["fuzz_link.py", "fuzz_egress.py"])
+def test_hostile_bytes_break_nothing(fuzzer: str, tmp_path: Path) -> None:
+    assert fuzz(fuzzer, tmp_path, SECONDS) > 100 * SECONDS

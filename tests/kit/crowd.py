@@ -18,6 +18,7 @@ from everforge.machines.lifecycle import Residence
 from everforge.machines.requests import NewMachine
 from everforge.store.base import Change, KeyRecord, MachineQuery, MachineRecord, PointRecord
 from everforge.store.memory import MemoryStore
+from everforge.store.quotas import UNLIMITED, Quota
 from everforge.wire.errors import EverforgeError
 from everforge.wire.events import Accepted, Ended, Event, Lost, Moved, Position
 from everforge.wire.ids import MachineId, SnapshotId
@@ -40,9 +41,14 @@ class PointedStore(MemoryStore):
         self.taken_at: dict[SnapshotId, Position] = {}
 
     async def create(
-        self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = (), key: KeyRecord | None = None
+        self,
+        record: MachineRecord,
+        events: Sequence[Event] = (),
+        points: Sequence[PointRecord] = (),
+        key: KeyRecord | None = None,
+        quota: Quota = UNLIMITED,
     ) -> Sequence[Event]:
-        placed = await super().create(record, events, points, key)
+        placed = await super().create(record, events, points, key, quota)
         self._note(record.id)
         return placed
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import inspect
 import os
 import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from everforge.engine.base import Engine, Image
+from everforge.egress.doors import EgressDoors
+from everforge.egress.packages import PackageIndex, PipSettings
+from everforge.engine.base import Image
 from everforge.engine.fake import FakeEngine, FakeHost
 from everforge.machines.forge import Forge
 from everforge.machines.keeper import Keeper
@@ -20,12 +24,16 @@ from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
 from everforge.machines.settings import MachineSettings
 from everforge.machines.steps import Steps
-from everforge.store.base import MachineQuery, Snapshots, Store
+from everforge.signals import Signals
+from everforge.store.base import MachineQuery, Store
+from everforge.store.disk import Disk
 from everforge.store.memory import MemoryStore
 from everforge.store.packs.packer import Packer, PackerProcess
 from everforge.store.snapshots import PACKED_BYTES, SnapshotFolder
 from everforge.wire.errors import ImageDamaged
+from everforge.wire.ids import OWNER
 
+from .faults import Faults, faulty_parts
 from .folders import strangers
 
 QUICK = MachineSettings(
@@ -125,6 +133,14 @@ def _mortal(value: Any, life: Life) -> Any:
     return value
 
 
+@cache
+def keys_folder() -> Path:
+    """For the keys of egress doors: made once, since making them costs more than most tests."""
+    folder = tempfile.TemporaryDirectory(prefix="everforge-keys-")
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
+
+
 class House:
     """The computer (fake host, store, folder) and the server that runs on it now."""
 
@@ -135,28 +151,41 @@ class House:
         *,
         packed_bytes: int = PACKED_BYTES,
         packer: Callable[[], Packer] = PackerProcess,
+        faults: Faults | None = None,
+        disk: Disk | None = None,
     ) -> None:
         self.settings = settings
+        self._faults = faults
         self.host = FakeHost()
         self.images = FakeImages()
         self.folder = Path(tempfile.mkdtemp(prefix="everforge-house-", dir=IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None))
         self.store: Store = store or MemoryStore()
         self._packed_bytes = packed_bytes  # what the fake engine saves is small: as a rule nothing of it is packed
         self._packer = packer
-        self.snapshots = SnapshotFolder(self.folder, packed_bytes=packed_bytes, packer=packer())
+        self._disk = disk
+        self.snapshots = self._new_snapshots()
         self.life = Life()
         self._keepers: list[Keeper] = []  # those that failed have left the server's own list
         self.machines = self._new(self.life)
 
+    def _new_snapshots(self) -> SnapshotFolder:
+        return SnapshotFolder(self.folder, disk=self._disk, packed_bytes=self._packed_bytes, packer=self._packer())
+
     def _new(self, life: Life) -> Machines:
+        parts: dict[str, Any] = {
+            "engine": Mortal(FakeEngine(self.host), life),
+            "store": Mortal(self.store, life),
+            "snapshots": Mortal(self.snapshots, life),
+        }
+        signals = Signals()
         forge = Forge(
-            engine=cast(Engine, Mortal(FakeEngine(self.host), life)),
-            store=cast(Store, Mortal(self.store, life)),
-            snapshots=cast(Snapshots, Mortal(self.snapshots, life)),
+            **(parts if self._faults is None else faulty_parts(self._faults, **parts)),
             images=self.images,
             settings=self.settings,
             host_memory_mb=64_000,
             steps=Steps(life.listen),
+            doors=EgressDoors(self.store.egress, keys_folder(), index=PackageIndex(PipSettings()), signals=signals),
+            signals=signals,
         )
         machines = Machines(forge)
         adopt = machines.forge.adopt
@@ -170,7 +199,7 @@ class House:
 
     async def start(self, kill_at: tuple[str, int] | None = None) -> Machines:
         self.life = Life(kill_at)
-        self.snapshots = SnapshotFolder(self.folder, packed_bytes=self._packed_bytes, packer=self._packer())
+        self.snapshots = self._new_snapshots()
         self.machines = self._new(self.life)
         await self.machines.forge.start()
         return self.machines
@@ -182,7 +211,9 @@ class House:
             await _bury(keeper)
         self._keepers.clear()
         forge = self.machines.forge
-        await asyncio.gather(forge.archive.close(), forge.image_scrub.close(), forge.expiry.close())
+        for task in forge._tasks:  # pyright: ignore[reportPrivateUsage]
+            task.cancel()
+        await asyncio.gather(forge.archive.close(), forge.image_scrub.close(), forge.expiry.close(), forge.undertaker.close())
         await self.snapshots.close()  # its threads may still be writing
 
     async def restart(self) -> Machines:
@@ -199,6 +230,11 @@ class House:
     async def until(self, name: str, state: str) -> None:
         async with asyncio.timeout(5):
             while (await self.machines.get(name)).state != state:
+                await asyncio.sleep(0.005)
+
+    async def until_kept(self, name: str) -> None:
+        async with asyncio.timeout(5):
+            while self.machines.forge.kept(OWNER, name) is None:
                 await asyncio.sleep(0.005)
 
     def folders(self) -> set[str]:

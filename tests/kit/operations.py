@@ -31,7 +31,7 @@ class Operation:
 
     @property
     def of_a_machine(self) -> bool:
-        return "{name}" in self.path
+        return self.path.startswith("/v1/machine/{name}")
 
     @property
     def example(self) -> Any:

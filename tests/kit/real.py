@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from everforge.egress.settings import EgressSettings
 from everforge.engine.gvisor.supply import find_or_build
 from everforge.engine.warden.folders import find as find_folders
 from everforge.images.build import ensure
@@ -65,15 +66,21 @@ def give_template(data: Path, image: str = "minimal") -> None:
 
 @asynccontextmanager
 async def real_machines(
-    data: Path, settings: MachineSettings = TESTED, *, steps: Steps | None = None, keep: bool = False
+    data: Path,
+    settings: MachineSettings = TESTED,
+    *,
+    egress: EgressSettings | None = None,
+    steps: Steps | None = None,
+    keep: bool = False,
+    stay: bool = False,
 ) -> AsyncGenerator[Machines]:
-    """A server in this process. At the end its machines are deleted, unless they are to be kept."""
+    """A server in this process. At the end its machines are deleted, unless they are to be kept asleep, or to stay awake for the next one."""
     give_template(data, settings.image)
-    machines, folder = await open_machines(data, settings, steps=steps, warden_linger_seconds=LINGER_SECONDS)
+    machines, folder = await open_machines(data, settings, egress=egress, steps=steps, warden_linger_seconds=LINGER_SECONDS)
     try:
         yield machines
     finally:
-        if not keep:
+        if not (keep or stay):
             for view in await machines.list(MachineQuery()):
                 await machines.delete(view.record.name)
         await machines.forge.stop(hibernate=keep)
@@ -105,7 +112,7 @@ def sandboxes_of(data: Path) -> dict[int, str]:
 def cgroups_of(data: Path) -> list[str]:
     mark = find_folders(data).mark
     # os.walk, unlike glob, does not mind that cgroups of others vanish under it.
-    return [f"{parent}/{name}" for parent, names, _ in os.walk("/sys/fs/cgroup") if mark in parent for name in names]
+    return [f"{parent}/{name}" for parent, names, _ in os.walk("/sys/fs/cgroup") for name in names if mark in name]
 
 
 def mounts_of(data: Path) -> list[str]:

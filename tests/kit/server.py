@@ -1,7 +1,8 @@
 """A server in a process of its own, to be killed. Begins at the line "start", then speaks JSON lines on its standard input and output: {"id", "call", "args"} -> {"id", "value" | "error"}.
 
-After `kill_at` with "N:STEP" it ends itself, or its packing process, with SIGKILL when it comes to that step for the Nth time, or so many seconds later;
-`steps` tells every step since `forget_steps`, with its time.
+After `kill_at` with "N:STEP" it ends itself, its packing process or its warden with SIGKILL when it comes to that step for the Nth time, or so many seconds later;
+`steps` tells every step since `forget_steps`, with its time. After `fail` one of its calls fails (kit.faults), until `mend`. {"drop": id} is a caller
+that goes away.
 """
 
 from __future__ import annotations
@@ -18,18 +19,20 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from everforge.egress.settings import EgressSettings
 from everforge.engine.gvisor.engine import Gvisor
+from everforge.machines.forge import Forge
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
 from everforge.machines.steps import Steps
-from everforge.server import loop
-from everforge.server.bootstrap import open_machines
+from everforge.server import bootstrap, loop
 from everforge.store.base import MachineQuery
 from everforge.wire.errors import EverforgeError
 from everforge.wire.events import Event
 from everforge.wire.ids import OWNER
+from kit.faults import Fault, Faults, faulty_parts
 from kit.packed import until_packed
 from kit.real import LINGER_SECONDS, TESTED
 
@@ -71,6 +74,7 @@ class Listener:
 
 
 listener = Listener()
+faults = Faults()
 
 
 async def call(machines: Machines, name: str, args: dict[str, Any]) -> Any:
@@ -81,14 +85,23 @@ async def call(machines: Machines, name: str, args: dict[str, Any]) -> Any:
     if name == "list":
         return await machines.list(MachineQuery())
     if name == "warden":
-        assert isinstance(machines.forge.engine, Gvisor)
-        return machines.forge.engine.warden_pid
+        engine: Any = machines.forge.engine
+        assert isinstance(engine.inner, Gvisor)
+        return engine.warden_pid
+    if name == "fail":
+        return faults.plan(Fault(**args))
+    if name == "mend":
+        return faults.clear()  # how often something failed
     if name == "steps":
         return listener.heard
     if name == "forget_steps":
         return listener.forget()
     if name == "kill_at":
-        victims: dict[str, Callable[[], int | None]] = {"server": os.getpid, "packer": lambda: packer_of(machines)}
+        victims: dict[str, Callable[[], int | None]] = {
+            "server": os.getpid,
+            "packer": lambda: packer_of(machines),
+            "warden": lambda: cast(Any, machines.forge.engine).warden_pid,
+        }
         return listener.kill_at(args["step"], args["seconds"], victims[args["whom"]])
     if name == "until_killed":
         return await asyncio.to_thread(listener.killed.wait, 60)
@@ -135,11 +148,19 @@ def plain(value: Any) -> Any:
     return value
 
 
+def egress_settings() -> EgressSettings:
+    """Places that the test has opened: EVERFORGE_TEST_OPENED="127.0.0.1:9000 ..."."""
+    return EgressSettings(egress="none", allow_hosts=tuple(os.environ.get("EVERFORGE_TEST_OPENED", "").split()))
+
+
 async def serve(data: Path) -> None:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     logging.getLogger("everforge.machines.recover").setLevel(logging.INFO)
-    machines, folder = await open_machines(data, TESTED, steps=Steps(listener.listen), warden_linger_seconds=LINGER_SECONDS)
-    answers: set[asyncio.Task[None]] = set()
+    setattr(bootstrap, "Forge", lambda **parts: Forge(**faulty_parts(faults, **parts)))  # noqa: B010 - the one place where a server is put together
+    machines, folder = await bootstrap.open_machines(
+        data, TESTED, egress=egress_settings(), steps=Steps(listener.listen), warden_linger_seconds=LINGER_SECONDS
+    )
+    answers: dict[int, asyncio.Task[None]] = {}
 
     async def answer(ask: dict[str, Any]) -> None:
         try:
@@ -154,9 +175,13 @@ async def serve(data: Path) -> None:
     reader = asyncio.StreamReader(limit=2**24)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while line := await reader.readline():
-        task = asyncio.create_task(answer(json.loads(line)))
-        answers.add(task)
-        task.add_done_callback(answers.discard)
+        ask = json.loads(line)
+        if "drop" in ask:
+            if going := answers.get(ask["drop"]):
+                going.cancel()
+            continue
+        task = answers[ask["id"]] = asyncio.create_task(answer(ask))
+        task.add_done_callback(lambda _, number=ask["id"]: answers.pop(number))
     await machines.forge.stop()
     folder.unlock()
 

@@ -98,8 +98,18 @@ class ServerProcess:
             raise Died from None
         if self._reader is not None and self._reader.done():
             raise Died
-        async with asyncio.timeout(120):
-            return await future
+        try:
+            async with asyncio.timeout(120):
+                return await future
+        except asyncio.CancelledError:
+            self._drop(number)
+            raise
+
+    def _drop(self, number: int) -> None:
+        """Its caller goes away, and the server hears of it."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError, RuntimeError):
+            self.process.stdin.write(json.dumps({"drop": number}).encode() + b"\n")
 
     async def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):

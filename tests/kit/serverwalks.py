@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from .serverprocess import Refusal, ServerProcess
+from .real import until_gone
+from .serverprocess import Refusal, ServerProcess, check_nothing_leaked
 from .walks import WALKS
 
 NAME, FORK, SECOND = "walker", "walker-fork", "second"
+
+
+class NotDone(Exception):
+    """An instruction ended in another way than by its value."""
 
 
 @dataclass
@@ -41,7 +47,8 @@ async def append(server: ServerProcess, journal: Journal) -> None:
     number = len(journal.sent)
     journal.sent.append(number)
     ended = await server.call("run", name=NAME, code=f"seen.append({number})")
-    assert ended["end"] == "value", ended
+    if ended["end"] != "value":
+        raise NotDone(f"{ended['end']}: {ended['error']}")
     journal.acknowledged[number] = ended["instruction"]
 
 
@@ -91,7 +98,8 @@ async def walk(server: ServerProcess, operation: str, journal: Journal) -> None:
 
 GOING_BACK = {"rollback": "[0]", "reset": "NameError"}  # what `seen` is afterwards
 STATES = {"creating", "ready", "busy", "hibernating", "asleep", "waking"}  # nothing here may break a machine
-OPERATIONS = list(WALKS)  # the same as on the fake engine, where a test holds them against every step that the code has
+# The same as on the fake engine, where a test holds them against every step that the code has. Going back without a save has no step of its own.
+OPERATIONS = [name for name in WALKS if not name.endswith("and discard")]
 
 
 async def check(server: ServerProcess, operation: str, journal: Journal) -> None:
@@ -137,3 +145,12 @@ async def check_points(server: ServerProcess, journal: Journal) -> None:
         await server.call("rollback", name=NAME, snapshot=label)  # checks every byte against the hashes of when it was saved
         assert (await server.call("run", name=NAME, code="seen"))["value"] == repr(seen), label
     await server.call("until_packed", name=NAME)
+
+
+async def end(server: ServerProcess, data: Path) -> None:
+    """Of a test: nothing is left of its server, its machines and its warden."""
+    await fresh(server)
+    await server.call("delete", name=NAME)
+    await check_nothing_leaked(server)
+    await server.stop()
+    await until_gone(data)

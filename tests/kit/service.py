@@ -11,17 +11,19 @@ from pathlib import Path
 from everforge.accounts.mail import Mailer
 from everforge.accounts.service import Accounts
 from everforge.accounts.settings import AccountSettings
+from everforge.audit.settings import AuditSettings
 from everforge.machines.service import Machines
 from everforge.machines.settings import MachineSettings
 from everforge.server.service import Service
 from everforge.server.serving import listen, served, service_of, url_of
 from everforge.server.settings import ServerSettings
 from everforge.store.base import Store
+from everforge.webhooks.settings import WebhookSettings
 
 from .house import QUICK, House
 
 QUIET = ServerSettings(port=0, quiet_seconds=0.2, early_seconds=0.1, stop_seconds=1.0)
-OPEN = AccountSettings(signup="open")
+OPEN = AccountSettings(signup="open", stranger_requests_per_second=0.0)  # tests come without a token, and often
 
 
 @dataclass
@@ -68,13 +70,15 @@ async def service(
     *,
     accounts: AccountSettings = OPEN,
     mailer: Mailer | None = None,
+    audit: AuditSettings | None = None,
+    webhooks: WebhookSettings | None = None,
     store: Store | None = None,
 ) -> AsyncGenerator[Running]:
     """On the fake engine."""
     house = House(machines, store)
     await house.start()
     try:
-        async with serving(house.machines, settings, accounts=accounts, mailer=mailer) as running:
+        async with serving(house.machines, settings, accounts=accounts, mailer=mailer, audit=audit, webhooks=webhooks) as running:
             running.house = house
             yield running
     finally:
@@ -88,6 +92,8 @@ async def serving(
     *,
     accounts: AccountSettings = OPEN,
     mailer: Mailer | None = None,
+    audit: AuditSettings | None = None,
+    webhooks: WebhookSettings | None = None,
     folder: Path | None = None,
 ) -> AsyncGenerator[Running]:
     """In front of machines that are there already."""
@@ -98,6 +104,6 @@ async def serving(
         await known.start()
         undo.push_async_callback(known.close)
         listener = listen(settings)
-        made = service_of(machines, known, settings)
+        made = service_of(machines, known, settings, audit, webhooks)
         await undo.enter_async_context(served(made, listener))
         yield Running(made, url_of(settings, listener), (folder / "owner.token").read_text().strip(), folder)

@@ -61,6 +61,11 @@ class Terminal:
 
         self.child.logfile_read = self._all = io.StringIO()
 
+    @property
+    def shown(self) -> str:
+        """All of it until now, colours and movements included."""
+        return self._all.getvalue()
+
     async def sees(self, *texts: str) -> str:
         """One after another. Everything up to there."""
         seen = ""

@@ -12,12 +12,30 @@ from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
 from everforge.store.snapshots import PACKED_BYTES
 from everforge.wire.errors import MachineNotFound
+from everforge.wire.events import Ended
 
+from .faults import Faults
 from .house import House
 from .packed import until_packed
 
 NAME = "walker"
 FORK = "walker-fork"
+SECOND = "second"
+
+
+class NotDone(Exception):
+    """An instruction ended in another way than by its value."""
+
+    def __init__(self, ended: Ended) -> None:
+        super().__init__(str(ended))
+        self.ended = ended
+
+
+async def value_of(machines: Machines, name: str, code: str) -> str | None:
+    ended = await machines.run(name, code)
+    if ended.end != "value":
+        raise NotDone(ended)
+    return ended.value
 
 
 @dataclass
@@ -26,15 +44,18 @@ class Journal:
 
     sent: list[int] = field(default_factory=list[int])
     acknowledged: list[int] = field(default_factory=list[int])  # the result came
-    rolled_back: bool = False  # was asked for
-    deleted: bool = False  # was asked for
+    rolled_back: bool = False  # was asked for, and
+    went_back: bool = False  # was told to be done
+    deleted: bool = False  # was asked for, and
+    gone: bool = False  # was told to be done
+    made: list[str] = field(default_factory=list[str])  # other machines that were told to be there
+    kept: list[int] = field(default_factory=list[int])  # what `seen` was when it was last told to sleep, or to be durable
     points: dict[str, list[int]] = field(default_factory=dict[str, list[int]])  # by their names, with what `seen` was
 
     async def append(self, machines: Machines) -> None:
         number = len(self.sent)
         self.sent.append(number)
-        ended = await machines.run(NAME, f"seen.append({number})")
-        assert ended.end == "value", ended
+        await value_of(machines, NAME, f"seen.append({number})")
         self.acknowledged.append(number)
 
     async def snapshot(self, machines: Machines, label: str) -> None:
@@ -61,45 +82,67 @@ async def walk_save(machines: Machines, journal: Journal) -> None:
 
 async def walk_sleep_and_wake(machines: Machines, journal: Journal) -> None:
     await machines.hibernate(NAME)
+    journal.kept = list(journal.acknowledged)
     await journal.append(machines)
 
 
 async def walk_fork(machines: Machines, journal: Journal) -> None:
     await machines.fork(NAME, names=[FORK])
-    assert (await machines.run(FORK, "len(seen)")).end == "value"
+    journal.made.append(FORK)
+    await value_of(machines, FORK, "len(seen)")
 
 
 async def walk_rollback(machines: Machines, journal: Journal) -> None:
     journal.rolled_back = True
     await machines.rollback(NAME, snapshot="start")
-    await machines.run(NAME, "len(seen)")
+    journal.went_back = True
+    await value_of(machines, NAME, "len(seen)")
 
 
 async def walk_reset(machines: Machines, journal: Journal) -> None:
     journal.rolled_back = True
     await machines.reset(NAME)
-    await machines.run(NAME, "1")
+    journal.went_back = True
+    await value_of(machines, NAME, "1")
+
+
+async def walk_rollback_and_discard(machines: Machines, journal: Journal) -> None:
+    journal.rolled_back = True
+    await machines.rollback(NAME, snapshot="start", discard=True)
+    journal.went_back = True
+    await value_of(machines, NAME, "len(seen)")
+
+
+async def walk_reset_and_discard(machines: Machines, journal: Journal) -> None:
+    journal.rolled_back = True
+    await machines.reset(NAME, discard=True)
+    journal.went_back = True
+    await value_of(machines, NAME, "1")
 
 
 async def walk_forget(machines: Machines, journal: Journal) -> None:
     await machines.hibernate(NAME)
-    del journal.points["start"]
+    journal.kept = list(journal.acknowledged)
+    journal.points.pop("start", None)
     await machines.forget(NAME, "start")
 
 
 async def walk_delete(machines: Machines, journal: Journal) -> None:
     journal.deleted = True
     await machines.delete(NAME)
+    journal.gone = True
 
 
 async def walk_each(machines: Machines, journal: Journal) -> None:
     await machines.update(NAME, durability="each")
     await journal.append(machines)
+    journal.kept = list(journal.acknowledged)
 
 
 async def walk_create(machines: Machines, journal: Journal) -> None:
-    await machines.create(NewMachine(name="second"))
-    assert (await machines.run("second", "1 + 1")).value == "2"
+    await machines.create(NewMachine(name=SECOND))
+    journal.made.append(SECOND)
+    assert await value_of(machines, SECOND, "1 + 1") == "2"
 
 
 async def walk_pack(machines: Machines, journal: Journal) -> None:
@@ -119,6 +162,8 @@ WALKS: dict[str, Walk] = {
     "fork": walk_fork,
     "rollback": walk_rollback,
     "reset": walk_reset,
+    "rollback and discard": walk_rollback_and_discard,
+    "reset and discard": walk_reset_and_discard,
     "forget": walk_forget,
     "delete": walk_delete,
     "each": walk_each,
@@ -131,9 +176,9 @@ def is_part_of(walk: str, step: str) -> bool:
     return (step in ("before pack", "after pack")) == (walk == "pack")
 
 
-def house_for(walk: str) -> House:
+def house_for(walk: str, faults: Faults | None = None) -> House:
     """What the fake engine saves is small, and as a rule not worth packing."""
-    return House(packed_bytes=1 if walk == "pack" else PACKED_BYTES)
+    return House(packed_bytes=1 if walk == "pack" else PACKED_BYTES, faults=faults)
 
 
 async def check_after(machines: Machines, journal: Journal) -> None:

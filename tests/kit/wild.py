@@ -17,7 +17,7 @@ import httpx2
 from .service import Running
 
 PATIENCE_SECONDS = 60.0  # for what must come; a busy computer takes its time
-HANDSHAKE = "GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+HANDSHAKE = "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 TEXT, BINARY, CLOSE, PING = 0x1, 0x2, 0x8, 0x9
 
 
@@ -138,7 +138,7 @@ def frame(kind: int, payload: bytes = b"", *, last: bool = True) -> bytes:
 def request(
     method: str, path: str, running: Running | None = None, body: bytes = b"", headers: Mapping[str, str] | None = None, **more: str
 ) -> bytes:
-    lines = [f"{method} {path} HTTP/1.1", "Host: x"]
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost"]
     if running is not None:
         lines.append(f"Authorization: Bearer {running.token}")
     if body:

@@ -5,17 +5,11 @@ from __future__ import annotations
 import ipaddress
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from everforge.windows import Windows
 from everforge.wire.errors import TooMany
 
 ADDRESSES_MAX = 10_000  # remembered; beyond it the oldest is forgotten
-
-
-@dataclass(slots=True)
-class _Window:
-    began: float
-    count: int = 0
 
 
 class Rates:
@@ -23,21 +17,15 @@ class Rates:
 
     def __init__(self, limit: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit = limit
-        self._seconds = seconds
         self._clock = clock
-        self._windows: dict[str, _Window] = {}
+        self._windows = Windows[str](seconds, ADDRESSES_MAX)
 
     def count(self, address: str) -> None:
         """One more. Raises TooMany when there were enough."""
-        now, who = self._clock(), customer(address)
-        window = self._windows.get(who)
-        if window is None or now >= window.began + self._seconds:
-            self._windows.pop(who, None)
-            if len(self._windows) >= ADDRESSES_MAX:
-                del self._windows[next(iter(self._windows))]
-            window = self._windows[who] = _Window(now)
+        now = self._clock()
+        window = self._windows.at(customer(address), now)
         if window.count >= self._limit:
-            wait = int(window.began + self._seconds - now) + 1
+            wait = int(window.began + self._windows.seconds - now) + 1
             raise TooMany(f"that was too often: try again in {wait} seconds", retry_after_seconds=wait)
         window.count += 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from everforge.wire.errors import InvalidInput
@@ -17,6 +17,8 @@ _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _EMAIL = re.compile(rf"[a-zA-Z0-9!#$%&'*+/=?^_`{{|}}~.-]{{1,64}}@{_LABEL}(?:\.{_LABEL})*")
 EMAIL_LENGTH_MAX = 254
 TOKEN_NAME_LENGTH_MAX = 100
+TAGS_MAX = 16
+TAG_LENGTH_MAX = 256
 
 
 def account_name(value: object) -> str:
@@ -47,6 +49,20 @@ def scopes(value: object) -> frozenset[str]:
     if unknown or not words:
         raise InvalidInput(f"scopes are one or more of {', '.join(sorted(SCOPES))}" + (f", not {show(unknown[0])}" if unknown else ""))
     return frozenset(words)
+
+
+def tags(value: object) -> dict[str, str]:
+    """Of machines that a token is for."""
+    found = dict(cast("Mapping[Any, Any]", value)) if isinstance(value, Mapping) else None
+    if found is None or len(found) > TAGS_MAX or not all(_is_tag(name) and _is_tag(text) for name, text in found.items()):
+        raise InvalidInput(f"tags of a token are at most {TAGS_MAX} names with their values, texts of up to {TAG_LENGTH_MAX} characters")
+    if "" in found:
+        raise InvalidInput("a tag has a name")
+    return found
+
+
+def _is_tag(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= TAG_LENGTH_MAX and value.isprintable()
 
 
 def expires_at(value: object, now: float) -> float | None:

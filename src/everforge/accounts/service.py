@@ -7,14 +7,16 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from everforge.store.accounts import AccountBook, AccountRecord, InvitationRecord, TokenRecord
+from everforge.store.quotas import Quota, QuotaRecord
 from everforge.store.threads import to_its_end
 from everforge.wire.errors import AccountNotFound, DiskFull, Forbidden, SignupClosed, Unauthenticated, WrongState
-from everforge.wire.ids import OWNER, TokenId, new_invitation_id, new_token_id
+from everforge.wire.ids import OWNER, AccountId, TokenId, new_invitation_id, new_token_id
 
 from . import credentials, requests
 from .credentials import Credentials
@@ -22,9 +24,11 @@ from .identity import SCOPES, Identity
 from .known import KnownTokens
 from .links import Link, Links, invalid
 from .mail import Mailer
+from .quotas import AccountQuotas, check_quota
 from .revocations import Revocations
 from .settings import AccountSettings, check
 from .signup import SignedUp, Signups
+from .throttle import Throttle
 
 log = logging.getLogger(__name__)
 UPKEEP_SECONDS = 60.0  # a crash forgets no more of when tokens were used
@@ -67,6 +71,8 @@ class Accounts:
         self._known = KnownTokens(self.settings.cached_tokens_max)
         self._revocations = Revocations(clock)
         self._links = Links(clock)
+        self.quotas = AccountQuotas(book, self.settings)
+        self.throttle = Throttle(self.settings)
         self._upkeep: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -114,6 +120,10 @@ class Accounts:
         self._known.add(fingerprint, identity)
         return self.cached(token) or identity
 
+    def id_of(self, token: str | None) -> str | None:
+        """The id of a token that this server gave out, good or not any more: who comes with it can be named, though not trusted."""
+        return self._credentials.id_of(token)
+
     def watch(self, identity: Identity) -> asyncio.Event:
         """Set as soon as the token is revoked or expired. Streams wait on it, and keep it while they do."""
         return self._revocations.watch(identity)
@@ -129,7 +139,7 @@ class Accounts:
         record, account = found
         if record.revoked_at is not None or (record.expires_at is not None and record.expires_at <= self._clock()):
             return None
-        return Identity(account.id, account.name, record.id, record.name, record.scopes, record.expires_at)
+        return Identity(account.id, account.name, record.id, record.name, record.scopes, record.expires_at, record.tags)
 
     # --- tokens ----------------------------------------------------------------------------------------------------------------------
 
@@ -137,7 +147,13 @@ class Accounts:
         return await self._book.tokens(identity.account)
 
     async def new_token(
-        self, identity: Identity, *, name: str | None = None, scopes: Collection[str] | None = None, expires_at: float | None = None
+        self,
+        identity: Identity,
+        *,
+        name: str | None = None,
+        scopes: Collection[str] | None = None,
+        expires_at: float | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> NewToken:
         """Raises InvalidInput; Forbidden for one that could do more, or longer, than the token that asks; TooMany."""
         now = self._clock()
@@ -147,9 +163,14 @@ class Accounts:
             raise Forbidden(f"a token cannot make one that may more than itself: {', '.join(sorted(extra))}")
         if identity.expires_at is not None and (until is None or until > identity.expires_at):
             raise Forbidden("a token cannot make one that lives longer than itself")
-        return await to_its_end(self._add_token(identity, requests.token_name(name), wanted, until))
+        limits = requests.tags({} if tags is None else tags)
+        if clash := [name for name, value in identity.tags.items() if limits.get(name, value) != value]:
+            raise Forbidden(f"a token cannot make one for other machines than its own: {clash[0]}")
+        return await to_its_end(self._add_token(identity, requests.token_name(name), wanted, until, {**limits, **identity.tags}))
 
-    async def _add_token(self, identity: Identity, name: str | None, scopes: frozenset[str], expires_at: float | None) -> NewToken:
+    async def _add_token(
+        self, identity: Identity, name: str | None, scopes: frozenset[str], expires_at: float | None, tags: Mapping[str, str]
+    ) -> NewToken:
         id = new_token_id()
         text = self._credentials.new(id)
         record = TokenRecord(
@@ -160,6 +181,7 @@ class Accounts:
             scopes=scopes,
             created_at=self._clock(),
             expires_at=expires_at,
+            tags=tags,
         )
         await self._book.add_token(record, self.settings.tokens_max)
         return NewToken(record, text)
@@ -186,7 +208,7 @@ class Accounts:
         identity = self._links.redeem(code)
         if self._revocations.watch(identity).is_set():  # revoked while its last request, which made the link, was under way
             raise invalid()
-        return await to_its_end(self._add_token(identity, "log-in link", identity.scopes, identity.expires_at))
+        return await to_its_end(self._add_token(identity, "log-in link", identity.scopes, identity.expires_at, identity.tags))
 
     # --- accounts --------------------------------------------------------------------------------------------------------------------
 
@@ -214,8 +236,31 @@ class Accounts:
         identity.require_owner()
         return await self._book.accounts(after, max(1, min(limit, ACCOUNTS_PAGE_MAX)))
 
-    async def delete_account(self, identity: Identity, account_name: str) -> None:
-        """By the owner. Raises AccountNotFound; WrongState while it has machines."""
+    async def all_quotas(self, identity: Identity) -> Mapping[AccountId, QuotaRecord]:
+        """By the owner: what was set for accounts."""
+        identity.require_owner()
+        return await self._book.quotas()
+
+    async def set_quota(self, identity: Identity, account_name: str, given: Mapping[str, Any]) -> Quota:
+        """By the owner; what is not named stays. Raises AccountNotFound, InvalidInput."""
+        identity.require_owner()
+        check_quota(given)
+        found = await self._book.account_named(requests.account_name(account_name))
+        if found is None:
+            raise AccountNotFound(f"there is no account {account_name}")
+        return await to_its_end(self.quotas.change(found.id, given))
+
+    def count(self, identity: Identity, quota: Quota) -> None:
+        """One more request of it. Raises TooMany."""
+        self.throttle.count(identity.account, quota)
+
+    async def id_named(self, name: str) -> AccountId:
+        """The id of the account of that name; what is none is taken for an id, perhaps of one that is gone."""
+        found = await self._book.account_named(name)
+        return AccountId(name) if found is None else found.id
+
+    async def delete_account(self, identity: Identity, account_name: str) -> AccountId:
+        """By the owner; its id. Raises AccountNotFound; WrongState while it has machines."""
         identity.require_owner()
         found = await self._book.account_named(requests.account_name(account_name))
         if found is None:
@@ -223,6 +268,7 @@ class Accounts:
         if found.id == OWNER:
             raise WrongState("the owner's account goes with the server alone")
         await to_its_end(self._delete_account(found))
+        return found.id
 
     async def _delete_account(self, account: AccountRecord) -> None:
         self._forget(await self._book.delete_account(account.id, self._clock()))
@@ -249,10 +295,10 @@ class Accounts:
         kept = await asyncio.to_thread(credentials.read_secret, path)
         with contextlib.suppress(Unauthenticated):
             identity = await self.identify(kept)
-            if identity.is_owner and identity.scopes == SCOPES:
+            if identity.is_owner and identity.scopes == SCOPES and not identity.tags:
                 return
         owner = Identity(OWNER, "owner", TokenId(""), None, SCOPES)
-        made = await self._add_token(owner, OWNER_TOKEN_FILE, SCOPES, None)
+        made = await self._add_token(owner, OWNER_TOKEN_FILE, SCOPES, None, {})
         await asyncio.to_thread(credentials.write_secret, path, made.token)
         log.info("the owner's token is in %s", path)
 

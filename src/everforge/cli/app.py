@@ -11,6 +11,13 @@ from .account import delete as account_delete
 from .account import invite as account_invite
 from .account import list as account_list
 from .account import new as account_new
+from .account import quota as account_quota
+from .audit import export as audit_export
+from .audit import show as audit_show
+from .audit import verify as audit_verify
+from .egress import change as egress_change
+from .egress import log as egress_log
+from .egress import show as egress_show
 from .image import build, delete, lock, show
 from .machine import delete as machine_delete
 from .machine import exec as machine_exec
@@ -21,10 +28,20 @@ from .machine import show as machine_show
 from .machine.files import delete as files_delete
 from .machine.files import get, put
 from .machine.files import list as files_list
+from .sandbox import test as sandbox_test
+from .secret import delete as secret_delete
+from .secret import list as secret_list
+from .secret import set as secret_set
 from .token import link as token_link
 from .token import list as token_list
 from .token import new as token_new
 from .token import revoke
+from .webhook import add as webhook_add
+from .webhook import delete as webhook_delete
+from .webhook import list as webhook_list
+from .webhook import test as webhook_test
+from .webhook.dead import list as dead_list
+from .webhook.dead import retry as dead_retry
 
 _STYLE: dict[str, Any] = {
     "no_args_is_help": True, "rich_markup_mode": None, "context_settings": {"help_option_names": ["-h", "--help"], "terminal_width": 80},
@@ -78,12 +95,44 @@ account = _group("account", "The accounts of the server, for its owner.")
 account.command("list")(account_list.list_)
 account.command("new")(account_new.new)
 account.command("delete")(account_delete.delete)
+account.command("quota")(account_quota.quota)
 account.command("invite")(account_invite.invite)
+
+egress = _group("egress", "What machines may reach, and what they have tried to.")
+egress.command("show")(egress_show.show)
+egress.command("allow")(egress_change.allow)
+egress.command("deny")(egress_change.deny)
+egress.command("set")(egress_change.set_)
+egress.command("default")(egress_change.default)
+egress.command("log")(egress_log.log)
+
+secret = _group("secret", "Values that machines use and never see.")
+secret.command("set")(secret_set.set_)
+secret.command("list")(secret_list.list_)
+secret.command("delete")(secret_delete.delete)
+# It does something by itself, too: then no command must follow.
+_ALONE: dict[str, Any] = {**_STYLE, "no_args_is_help": False, "invoke_without_command": True, "subcommand_metavar": "[COMMAND]"}
+audit = typer.Typer(**_ALONE)
+app.add_typer(audit, name="audit")
+audit.callback()(audit_show.show)
+audit.command("verify")(audit_verify.verify)
+audit.command("export")(audit_export.export)
+
+webhook = _group("webhook", "Be told of events over HTTP.")
+webhook.command("add")(webhook_add.add)
+webhook.command("list")(webhook_list.list_)
+webhook.command("test")(webhook_test.send_test)
+webhook.command("delete")(webhook_delete.delete)
+dead = _group("dead", "What could not be delivered.", webhook)
+dead.command("list")(dead_list.list_)
+dead.command("retry")(dead_retry.retry)
 
 app.command("usage")(usage.usage)
 app.command("settings")(serve.settings)
 app.command("setup")(setup.setup)
 app.command("doctor")(doctor.doctor)
+sandbox = _group("sandbox", "The walls of a machine.")
+sandbox.command("test")(sandbox_test.test)
 
 image = _group("image", "The root file systems that machines start from.")
 image.command("build")(build.build)

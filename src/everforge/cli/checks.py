@@ -19,6 +19,8 @@ from everforge.progress import Progress
 from everforge.wire.errors import EverforgeError, ImageNotFound
 
 from .cgroups import CONTROLLERS, try_cgroups
+from .offers import IN_MEMORY, SLOW_SYNC_SECONDS, file_system, package_indexes, seccomp_problem, sync_seconds, writes_directly
+from .virtual import NotForUs, kvm_problem
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -26,6 +28,8 @@ PYTHON_AT_LEAST = (3, 11)
 KERNEL_AT_LEAST = (5, 4)  # older ones lack pidfd_open and what gVisor's systrap platform is quick with
 MEMORY_MB_FAIL, MEMORY_MB_WARN = 256, 1024  # one awake machine with numpy and pandas takes about 115
 DISK_MB_FAIL, DISK_MB_WARN = 500, 5000  # the images take 1 GB, each sleeping machine some 80 MB and more
+
+UNHELD_PROCESSORS = " Nothing holds them to their processors then (`cpus`), and one that computes without a pause does not give way to others."
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +41,18 @@ class Row:
 
 
 def all_checks(progress: Progress) -> Iterator[Row]:
-    for check in (_python, _kernel, _namespaces, _runsc, _cgroups, _memory):
+    for check in (_python, _kernel, _namespaces, _seccomp, _kvm, _runsc, _cgroups, _memory):
         progress.step(f"checking {check.__name__.strip('_')}")
         yield check()
     yield _disk("data folder", data_folder(), "EVERFORGE_DATA")
+    yield _safety(_there(data_folder()))
     if images_folder().parent != data_folder():
         yield _disk("folder of images", images_folder(), "EVERFORGE_IMAGES")
     yield _disk("cache folder", cache_folder(), "EVERFORGE_CACHE")
     catalogue = Catalogue.here()
     yield _image(catalogue, "default", "fail")
     yield _image(catalogue, "minimal", "warn")
+    yield _egress()
 
 
 def _python() -> Row:
@@ -74,6 +80,24 @@ def _namespaces() -> Row:
     return Row("namespaces", "ok", f"Running as {who}: {kind}.")
 
 
+def _seccomp() -> Row:
+    if problem := seccomp_problem():
+        return Row("seccomp", "fail", f"This kernel cannot filter system calls ({problem}).", "Use a kernel with seccomp, as every distribution has.")
+    return Row("seccomp", "ok", "The kernel filters system calls: the wall behind the wall of a sandbox.")
+
+
+def _kvm() -> Row:
+    """Told, since people ask; the engine that there is does without."""
+    try:
+        problem = kvm_problem()
+    except NotForUs as found:
+        sentence = f"{found} is there, but not for this user, so that it was not tried; machines need none."
+        return Row("virtualisation", "ok", sentence, f"Whoever wants it for something else: the group of {found}, `sudo usermod -aG kvm $USER`.")
+    if problem:
+        return Row("virtualisation", "ok", f"None by hardware ({problem}); machines need none.")
+    return Row("virtualisation", "ok", "By hardware, and a tiny computer ran in it; machines do not use it yet.")
+
+
 def _runsc() -> Row:
     try:
         found = find(cache_folder())
@@ -90,18 +114,20 @@ def _runsc() -> Row:
 def _cgroups() -> Row:
     trial = try_cgroups()
     if not trial.problems and not trial.untried:
-        return Row("cgroups", "ok", f"Version {trial.version}: a group was made, limited in memory, processes and processor time, and removed.")
+        sentence = f"Version {trial.version}: a group was made, limited in memory, processes and processor time, and removed."
+        return Row("cgroups", "ok", f"{sentence} So the kernel itself holds machines to these limits; open files, disk and output are held inside.")
     if not trial.problems:
         sentence = (
             f"Version {trial.version}: this user may make groups and divide {', '.join(CONTROLLERS)} among them; the limits show when a server runs."
         )
         return Row("cgroups", "ok", sentence)
     version = f"Version {trial.version}" if trial.version else "There are none"
+    unheld = UNHELD_PROCESSORS if "cpu" in trial.problems else ""
     lacking = ", ".join(f"{name} ({why})" for name, why in trial.problems.items())
     if os.geteuid() == 0:
-        sentence = f"{version}; these cannot be used: {lacking}; machines are limited by watching them."
+        sentence = f"{version}; these cannot be used: {lacking}; machines are limited by watching them.{unheld}"
         return Row("cgroups", "warn", sentence, "Mount the cgroup file system writable, with these controllers enabled.")
-    sentence = f"{version}; this user cannot use: {lacking}; machines are limited by process limits and by watching their memory."
+    sentence = f"{version}; this user cannot use: {lacking}; machines are limited by process limits and by watching their memory.{unheld}"
     return Row("cgroups", "warn", sentence, "Have systemd delegate cgroups to this user (`Delegate=yes`), or run as root.")
 
 
@@ -116,10 +142,39 @@ def _memory() -> Row:
     return Row("memory", "ok", sentence)
 
 
+def _there(folder: Path) -> Path:
+    """It, or what is above it as far as that exists."""
+    while not os.path.exists(folder):  # noqa: PTH110 - Path.exists raises where we may not even look
+        folder = folder.parent
+    return folder
+
+
+def _safety(folder: Path) -> Row:
+    """Sleeping machines are files: how safe and how quick are they there?"""
+    kind = file_system(folder.resolve())
+    if kind in IN_MEMORY:
+        return Row("file system", "warn", f"{kind}: it lies in memory, and machines are gone with it.", "Set EVERFORGE_DATA to a folder on a disk.")
+    try:
+        seconds = sync_seconds(folder)
+    except OSError as e:
+        return Row("file system", "warn", f"{kind}: nothing can be tried ({(e.strerror or str(e)).lower()}).", "See the data folder above.")
+    direct = "are possible" if writes_directly(folder) else "are not, so that large machines take longer to fall asleep"
+    sentence = f"{kind}: what is written is safe after {seconds * 1000:.0f} ms; direct writes {direct}."
+    if seconds > SLOW_SYNC_SECONDS:
+        return Row("file system", "warn", sentence, "Going to sleep takes a while there; a quicker disk helps.")
+    return Row("file system", "ok", sentence)
+
+
+def _egress() -> Row:
+    """Nobody is asked: whether the index answers shows when it is needed."""
+    hosts = package_indexes()
+    if not hosts:
+        return Row("packages", "ok", "pip has no index configured here: machines may reach pip's own, and nothing else unless allowed.")
+    return Row("packages", "ok", f"pip is configured for {', '.join(hosts)}: machines may reach that, and nothing else unless allowed.")
+
+
 def _disk(name: str, folder: Path, variable: str) -> Row:
-    there = folder
-    while not os.path.exists(there):  # noqa: PTH110 - Path.exists raises where we may not even look
-        there = there.parent
+    there = _there(folder)
     if problem := _write_problem(there):
         return Row(
             name, "fail", f"{folder} cannot be written: {problem}.", f"Give yourself the right to write there, or set {variable} to another folder."

@@ -19,7 +19,7 @@ EXIT_UNREACHABLE = 4
 EXIT_INTERRUPTED = 130
 
 LONGER = "give it longer with --instruction-timeout-seconds"  # what was timed out
-UNREACHED = ("Unreachable", "Uncertain")
+UNREACHED = ("Unreachable", "Uncertain", "ServerUnknown")
 
 
 class LocalTrouble(EverforgeError):

@@ -9,11 +9,11 @@ MARK = "\f\n"  # between the texts
 
 
 def help_of(words: Sequence[str]) -> str | None:
-    """Of a command that is named with `--help` behind it, or of a group that is named alone. None when that is not what was asked."""
+    """Of a command that is named with `--help` behind it, or of a group that is named without the command that it wants. None: that was not asked."""
     asked = bool(words) and words[-1] in ("-h", "--help")
     name = " ".join(("everforge", *(words[:-1] if asked else words)))
     text = _texts().get(name)
-    return text if asked or (text is not None and "\nCommands:\n" in text) else None
+    return text if asked or (text is not None and text.startswith(f"Usage: {name} [OPTIONS] COMMAND ")) else None
 
 
 def _texts() -> dict[str, str]:

@@ -10,6 +10,7 @@ from .names import complete_names
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The machine.", autocompletion=complete_names)]
 Json = Annotated[bool, typer.Option("--json", help="Answer (and refuse) as JSON, for programs.")]
+Discard = Annotated[bool, typer.Option("--discard", help="Do not save what is there now: it is gone. For a machine that cannot be saved.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="KEY=VALUE", help="A tag; may be given several times.")]
 Env = Annotated[list[str] | None, typer.Option("--env", metavar="KEY=VALUE", help="An environment variable; may be given several times.")]
 Server = Annotated[

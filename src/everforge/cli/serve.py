@@ -16,13 +16,18 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port to listen at; 0 picks a free one. [default: 8787]")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder of the machines. [default: EVERFORGE_DATA, or ~/.local/share/everforge]")] = None,
     config: Annotated[Path | None, typer.Option(help="Settings. [default: everforge.toml in the data folder]")] = None,
+    egress: Annotated[str | None, typer.Option(help="What new machines may reach: none, list, packages or public. [default: packages]")] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST:PORT", help="What machines may be allowed to reach in closed networks. Repeatable."),
+    ] = None,
 ) -> None:
     """Run the server until Ctrl-C. Prints `ready http://...` when it answers.
 
     Example: everforge serve --port 0
     """
     sys.stdout.flush()
-    os.execv(sys.executable, _words("serve", host=host, port=port, data=data, config=config))
+    os.execv(sys.executable, _words("serve", host=host, port=port, data=data, config=config, egress=egress, allow_host=allow_host))
 
 
 def settings(
@@ -42,5 +47,10 @@ def settings(
 
 
 def _words(command: str, **options: object) -> list[str]:
-    words = [word for name, value in options.items() if value is not None for word in ([f"--{name}"] if value is True else [f"--{name}", str(value)])]
+    words: list[str] = []
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        for one in value if isinstance(value, list) else [value]:  # pyright: ignore[reportUnknownVariableType]
+            if one is not None:
+                words += [flag] if one is True else [flag, str(one)]  # pyright: ignore[reportUnknownArgumentType]
     return [sys.executable, "-m", "everforge.server", command, *words]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from everforge.folders import data_folder
-from everforge.wire.errors import ConfigurationBad, InvalidInput
+from everforge.wire.errors import ConfigurationBad, InvalidInput, ServerUnknown
 
 FILE_BYTES_MAX = 64 * 1024  # a configuration is a few lines
 TOKEN_CHARACTERS_MAX = 1024
@@ -27,6 +27,11 @@ class Access(NamedTuple):
     base_url: str
     token: str
     source: str = ""  # for messages: where it was found
+
+    @property
+    def was_given(self) -> bool:
+        """By somebody who means this server; else it is what the server on this computer left."""
+        return self.source != str(_owner_token())
 
     def __repr__(self) -> str:
         return f"Access({self.base_url!r}, source={self.source!r})"  # a token is nobody's to see
@@ -44,7 +49,7 @@ def find_access(token: str | None = None, base_url: str | None = None) -> Access
             return access
     if wanted is not None:
         raise ConfigurationBad(f"there is no token for {wanted}: give token=, set EVERFORGE_TOKEN and EVERFORGE_URL, or run `everforge login`")
-    raise ConfigurationBad(
+    raise ServerUnknown(
         f"no server is known here: {START_A_SERVER} on this computer, or set EVERFORGE_URL and EVERFORGE_TOKEN, or run `everforge login`"
     )
 
@@ -136,10 +141,14 @@ def _local() -> Iterator[Access]:
     url = local_url()
     if url is None:
         return
-    path = data_folder() / "owner.token"
+    path = _owner_token()
     token = _read_private(path)
     if token is not None and token.strip():
         yield Access(url, check_token(token.strip()), str(path))
+
+
+def _owner_token() -> Path:
+    return data_folder() / "owner.token"
 
 
 def local_url() -> str | None:

@@ -29,23 +29,31 @@ def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def unpack(source: IO[bytes], target: Path) -> int:
-    """How many files. The archive comes from a machine, whose code may be anyone's: nothing may land outside the folder, and no device."""
+    """How many files. The archive comes from a machine, whose code may be anyone's: nothing may land or lead outside the folder, and no device."""
     target.mkdir(parents=True, exist_ok=True)
     root = Path(os.path.realpath(target))
     files = 0
+    links: list[Path] = []
+    strays: list[Path] = []
     try:
         with tarfile.open(fileobj=source, mode="r:") as archive:
             for entry in archive:
-                _extract(archive, entry, root)
+                _extract(archive, entry, root, links)
                 files += not entry.isdir()
-    except tarfile.TarError as e:
+    except (tarfile.TarError, KeyError, RecursionError, ValueError, OverflowError) as e:  # what tarfile raises for nonsense
         raise ArchiveRefused(f"the archive cannot be read: {e}") from e
+    finally:
+        # None leads out by itself; but one may pass through a link that was in the folder before.
+        strays += [link for link in links if link.is_symlink() and not _is_inside(root, link)]
+        for link in strays:
+            link.unlink()
+    if strays:
+        raise _outside(str(strays[0].relative_to(root)), root)
     return files
 
 
-def _extract(archive: tarfile.TarFile, entry: tarfile.TarInfo, root: Path) -> None:
-    # The folder is asked where it really lies each time: a link made by an earlier entry may lead anywhere.
-    place = _inside(root, root / entry.name, entry.name)
+def _extract(archive: tarfile.TarFile, entry: tarfile.TarInfo, root: Path, links: list[Path]) -> None:
+    place = _place(root, entry)
     if entry.isdir():
         place.mkdir(parents=True, exist_ok=True)
         return
@@ -53,8 +61,9 @@ def _extract(archive: tarfile.TarFile, entry: tarfile.TarInfo, root: Path) -> No
     if place.is_symlink() or place.is_file():
         place.unlink()
     if entry.issym():
-        _inside(root, place.parent / entry.linkname, entry.name, whole=True)
+        _check_link(root, place, entry)
         place.symlink_to(entry.linkname)
+        links.append(place)
         return
     content = archive.extractfile(entry) if entry.isfile() or entry.islnk() else None
     if content is None:
@@ -65,9 +74,35 @@ def _extract(archive: tarfile.TarFile, entry: tarfile.TarInfo, root: Path) -> No
     os.utime(place, (entry.mtime, entry.mtime))
 
 
-def _inside(root: Path, place: Path, name: str, *, whole: bool = False) -> Path:
-    """Its folder as it really is; with `whole` the last part is followed, too."""
-    real = Path(os.path.realpath(place if whole else place.parent)) / ("" if whole else place.name)
-    if "\0" in name or ".." in (real.name, place.name) or (real != root and root not in real.parents):
-        raise ArchiveRefused(f"{name!r} in the archive would land outside of {root}: it is not unpacked here")
-    return real
+def _place(root: Path, entry: tarfile.TarInfo) -> Path:
+    """In its folder as that really is, now: a link made by an earlier entry may lead to another."""
+    name = Path(entry.name)
+    if "\0" in entry.name or name.anchor or ".." in name.parts:
+        raise _outside(entry.name, root)
+    if not name.parts and entry.isdir():
+        return root
+    if not name.parts or not _is_inside(root, (root / name).parent):
+        raise _outside(entry.name, root)
+    return Path(os.path.realpath((root / name).parent)) / name.name
+
+
+def _check_link(root: Path, place: Path, entry: tarfile.TarInfo) -> None:
+    """It goes up first, no further than to the root, and then only down.
+
+    So it stays inside whatever is made later: its own folder is real and stays one, and what it passes on its way down is a folder, or a link of
+    which the same is true. Behind a name, `..` would mean another folder once that name is a link.
+    """
+    to = Path(entry.linkname)
+    ups = to.parts.count("..")
+    if ".." in to.parts[ups:]:
+        raise ArchiveRefused(f"{entry.name!r} in the archive is a link to {entry.linkname!r}: with .. behind a name it might lead outside of {root}")
+    if not entry.linkname or "\0" in entry.linkname or to.anchor or ups > len(place.parent.relative_to(root).parts):
+        raise _outside(entry.name, root)
+
+
+def _is_inside(root: Path, place: Path) -> bool:
+    return Path(os.path.realpath(place)).is_relative_to(root)
+
+
+def _outside(name: str, root: Path) -> ArchiveRefused:
+    return ArchiveRefused(f"{name!r} in the archive would land or lead outside of {root}: it is not unpacked here")

@@ -6,6 +6,7 @@ Every implementation passes tests/conformance/engine_suite.py.
 from __future__ import annotations
 
 import enum
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +88,10 @@ class Sandbox(Protocol):
 
     @property
     def link(self) -> Link: ...
+
+    def egress(self) -> socket.socket | None:
+        """The socket of its egress door, a copy that is the caller's to close. None: there is no way out."""
+        ...
 
     async def save(self, folder: Path) -> None:
         """Write everything into `folder` (empty, existing) and leave it running; raises SaveFailed or DiskFull and leaves it running."""

@@ -190,6 +190,9 @@ class FakeSandbox:
     def link(self) -> FakeLink:
         return self._link
 
+    def egress(self) -> None:
+        return None
+
     def reconnect(self) -> FakeSandbox:
         """For a new server: a fresh link on the same guest; bytes that the old one left in the pipe are still there."""
         self._link = FakeLink(self)

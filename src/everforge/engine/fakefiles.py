@@ -11,6 +11,7 @@ import tarfile
 import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from everforge.guest import clerk
@@ -50,8 +51,7 @@ class FakeFiles:
     def _watch(self) -> None:
         wanted = dict(self._clerks.wanted())
         for fd in self._watched - set(wanted):
-            self._loop.remove_reader(fd)
-            self._loop.remove_writer(fd)
+            self._unwatch(fd)
         for fd, events in wanted.items():
             self._loop.add_reader(fd, self._serve, [fd])
             if events & select.POLLOUT:
@@ -59,6 +59,11 @@ class FakeFiles:
             else:
                 self._loop.remove_writer(fd)
         self._watched = set(wanted)
+
+    def _unwatch(self, fd: int) -> None:
+        for remove in (self._loop.remove_reader, self._loop.remove_writer):
+            with suppress(OSError):  # a clerk that was dropped has closed it
+                remove(fd)
 
     def save(self) -> bytes:
         """Without what is only half there: its clerk is not saved with it."""
@@ -70,8 +75,7 @@ class FakeFiles:
     def close(self) -> None:
         for fd in self._watched:
             if not self._loop.is_closed():
-                self._loop.remove_reader(fd)
-                self._loop.remove_writer(fd)
+                self._unwatch(fd)
         self._watched.clear()
         self._clerks.drop_all()
         for thread in self._threads:

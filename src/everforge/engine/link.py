@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-from collections import deque
 
 from everforge.wire.errors import InvalidInput, SandboxLost
 from everforge.wire.frames import RECORD_BYTES_MAX
@@ -27,7 +26,7 @@ class PipeLink:
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self._read_fd = read_fd
         self._write_fd = write_fd
-        self._held: deque[bytes] = deque()
+        self._held: list[bytes] = []
         self._held_bytes = 0
         self._watching = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -49,8 +48,9 @@ class PipeLink:
             self._watch()
             self._arrival = asyncio.get_running_loop().create_future()
             await self._arrival
-        data = self._held.popleft()
-        self._held_bytes -= len(data)
+        data = self._held[0] if len(self._held) == 1 else b"".join(self._held)  # together: what comes in small pieces is dealt with in large ones
+        self._held.clear()
+        self._held_bytes = 0
         self._watch()
         return data
 

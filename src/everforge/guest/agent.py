@@ -6,7 +6,6 @@ One thread, one loop over a handful of descriptors, no wait without an end but t
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import json
 import os
 import select
@@ -17,8 +16,8 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 
 from ..wire.errors import ProtocolError
-from ..wire.messages import PROTOCOL, Answer, Complete, Freeze, Go, GuestMessage, Hello, Interrupt, Kill, Run, Setup
-from . import channel, clerk, home, processes
+from ..wire.messages import PROTOCOL, Answer, Complete, Freeze, Go, GuestMessage, Hello, Interrupt, Kill, OpenDoor, Run, Setup
+from . import channel, clerk, devices, etc, home, porch, processes
 from .clerks import Clerks
 from .freezer import Freezer
 from .instructions import Instructions
@@ -26,6 +25,7 @@ from .limits import GuestLimits
 from .link import GuestLink, LinkClosed
 from .memory import MemoryGuard
 from .outlet import Outlet
+from .porch import Porch
 from .supervisor import HANG_UP_SECONDS_MAX, Supervisor
 
 EXIT_HOST_GONE = 0
@@ -42,6 +42,8 @@ class Agent:
         self.freezer = Freezer(self.link, self.outlet, self.instructions, self.supervisor)
         self.clerks = Clerks(self.link, self._start_clerk)
         self.link.on_file = self.clerks.take
+        self.porch = Porch(self.link, porch.door_fd())
+        self.supervisor.on_reaped = self.porch.reaped
         self._memory = MemoryGuard()
         self._children_ended = False
         self._wake_fd = _watch_children()
@@ -54,7 +56,9 @@ class Agent:
 
     def serve(self) -> None:
         """Until the host is gone (LinkClosed) or has spoken nonsense (ProtocolError)."""
+        devices.take_away()
         home.prepare()
+        self.porch.begin()
         self.supervisor.start()
         while True:
             ready = self._poll()
@@ -71,6 +75,7 @@ class Agent:
             if self.clerks.busy and self.freezer.standstill is None:
                 self.clerks.serve(ready)
             if self.freezer.standstill is None:
+                self.porch.serve(ready)
                 self._serve_user(ready)
 
     def _poll(self) -> list[int]:
@@ -78,7 +83,8 @@ class Agent:
         link, worker = self.link, self.supervisor.worker
         unsent = worker is not None and bool(worker.unsent)
         mid_print = self.outlet.mid_print if self.outlet.holds else None
-        state = (worker, unsent, bool(link.unwritten), link.full, self.freezer.standstill, self.supervisor.hung_up_at, mid_print, self.clerks.state)
+        standstill, hung_up_at = self.freezer.standstill, self.supervisor.hung_up_at
+        state = (worker, unsent, bool(link.unwritten), link.full, standstill, hung_up_at, mid_print, self.clerks.state, self.porch.state)
         if state != self._watched:  # it hardly ever changes, and describing it is cheaper than asking the kernel
             self._watched = state
             self._watch()
@@ -109,6 +115,7 @@ class Agent:
         if events:
             wanted.update(dict.fromkeys(self.outlet.readable_fds(time.monotonic()), events))
         wanted.update(self.clerks.wanted())
+        wanted.update(self.porch.wanted())
         return wanted
 
     def _next_deadline(self) -> float | None:
@@ -117,9 +124,10 @@ class Agent:
         deadline = self._memory.next_look(self.instructions.running is not None)
         worker = self.supervisor.worker
         ring_awake = worker is not None and worker.ring.awake and not self.link.full
-        if not (ring_awake or self.outlet.holds or self.freezer.reseeding or self.supervisor.hung_up_at or self.supervisor.completing.busy):
+        busy = ring_awake or self.outlet.holds or self.freezer.reseeding or self.supervisor.hung_up_at or self.supervisor.completing.busy
+        if not busy and self.porch.deadline is None:
             return deadline
-        deadlines = [deadline, self.outlet.flush_silent(time.monotonic())]
+        deadlines = [deadline, self.porch.deadline, self.outlet.flush_silent(time.monotonic())]
         if ring_awake and worker is not None:
             deadlines.append(worker.ring.look_again)
         if self.freezer.reseeding is not None:
@@ -159,6 +167,7 @@ class Agent:
         self.supervisor.give_up_hung_up(now)
         self.freezer.give_up_reseeding(now)
         self.supervisor.completing.mind(now)
+        self.porch.mind(now)
 
     def _look_at_memory(self) -> None:
         worker = self.supervisor.worker
@@ -200,6 +209,8 @@ class Agent:
                     self.clerks.drop_all()  # a copy of the machine that they were meant for
                 self.freezer.go(message)
                 self._children_ended = True  # some may have ended while we stood still
+            case OpenDoor():
+                self.porch.open(message.nonce, self.limits)
             case Setup():
                 self._set_up(message)
             case _:
@@ -212,6 +223,7 @@ class Agent:
         return Hello(PROTOCOL, epoch, sent, received, frozen, number, running_ms, last, self.supervisor.interpreters, calls)
 
     def _attached(self, new_epoch: bool) -> None:
+        self.porch.end()
         if new_epoch:
             running = self.instructions.running  # one that waits for an answer goes on in the new epoch
             self.instructions.last = None if running is None else running.instruction
@@ -220,9 +232,10 @@ class Agent:
 
     def _start_clerk(self, connection: socket.socket) -> None:
         folder = home.folder()  # asked here: in the clerk we are no longer pid 1
-        processes.fork_clerk(lambda: clerk.serve(connection, folder), connection.fileno(), self.limits)
+        processes.fork_clerk(lambda: clerk.serve(connection, folder), (connection.fileno(),), self.limits)
 
     def _set_up(self, setup: Setup) -> None:
+        etc.write(setup.files)
         limits = self.limits = self.limits.changed(setup.limits)
         self.supervisor.env.update(setup.env)
         self.supervisor.limits = self.instructions.limits = limits
@@ -244,7 +257,7 @@ def _watch_children() -> int:
 
 def _private(fd: int) -> int:
     """A copy out of the way of 0, 1 and 2, which no child of ours inherits; the original becomes /dev/null."""
-    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, processes.FIRST_PRIVATE_FD)
+    moved = processes.private_copy(fd)
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, fd)
     os.close(null)

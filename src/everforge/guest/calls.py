@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ..wire.errors import ProtocolError
-from ..wire.messages import CALLS_MAX, CALLS_OPEN_MAX, CALLS_TOTAL_BYTES_MAX, Answer, Call, CallDropped, Run, decode_from_guest, encode
+from ..wire.messages import CALLS_MAX, CALLS_OPEN_MAX, CALLS_TOTAL_BYTES_MAX, Answer, Call, CallDropped, Run, decode_from_interpreter, encode
 from .link import GuestLink
 from .outlet import Outlet
 
@@ -37,7 +37,7 @@ class Calls:
 
     def take(self, body: bytes) -> None:
         """What the interpreter says was called. Raises ProtocolError when it cannot be."""
-        call = decode_from_guest(Call.kind, body)
+        call = decode_from_interpreter(Call.kind, body)
         assert isinstance(call, Call)
         if self._run is None or call.instruction != self._run.instruction:
             return  # a thread that was just too late
@@ -55,7 +55,7 @@ class Calls:
         self._link.send_encoded(Call.kind, told)
 
     def drop(self, body: bytes) -> None:
-        dropped = decode_from_guest(CallDropped.kind, body)
+        dropped = decode_from_interpreter(CallDropped.kind, body)
         assert isinstance(dropped, CallDropped)
         if self._close(dropped.instruction, dropped.call):
             self._outlet.flush()

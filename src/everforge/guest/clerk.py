@@ -95,10 +95,9 @@ def _write(desk: Desk, home: str, path: str) -> None:
 
 @contextlib.contextmanager
 def _part_of(path: str) -> Generator[tuple[str, int]]:
-    made = places.make_parents(path)
     part = os.path.join(os.path.dirname(path), PART.format(secrets.token_hex(8)))
+    fd, made = places.below_parents(path, lambda: os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
     try:
-        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         yield part, fd
     except BaseException:
         with contextlib.suppress(OSError):

@@ -7,7 +7,7 @@ import signal
 import time
 
 from ..wire.errors import ProtocolError
-from ..wire.messages import Complete, Completed, decode_from_guest, encode
+from ..wire.messages import Complete, Completed, decode_from_interpreter, encode
 from . import channel, processes
 from .link import GuestLink
 from .worker import Worker
@@ -39,7 +39,7 @@ class Completing:
 
     def take(self, body: bytes) -> None:
         """What the interpreter has found; one that was given up comes late, and counts no more."""
-        told = decode_from_guest(Completed.kind, body)
+        told = decode_from_interpreter(Completed.kind, body)
         if not isinstance(told, Completed):
             raise ProtocolError("a completion is not one")
         if self.busy and told.token == self._token:

@@ -6,6 +6,8 @@ import json
 import os
 from pathlib import Path
 
+from ..wire.mux import PORT
+from .etc import CERTIFICATES
 from .processes import is_init, run_as_user
 
 HOME = "/home/user"
@@ -30,7 +32,17 @@ def environment() -> dict[str, str]:
         "MALLOC_ARENA_MAX": "2",  # else each of the first threads reserves 64 MB of addresses, which a machine has few of
     }
     if is_init():
+        env.update(_way_out())
         env.update(_image_environment())
+    return env
+
+
+def _way_out() -> dict[str, str]:
+    """Programs find the egress door by themselves. Not ALL_PROXY: clients that know no SOCKS fail on it. Libraries with certificates of their own are
+    pointed to the system's, where the door's own stands."""
+    env = {"no_proxy": "localhost,127.0.0.1,::1", "NO_PROXY": "localhost,127.0.0.1,::1"}
+    env.update((name, CERTIFICATES) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"))
+    env.update((name, f"http://127.0.0.1:{PORT}") for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"))
     return env
 
 

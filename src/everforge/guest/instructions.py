@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from ..wire.errors import ProtocolError
-from ..wire.messages import Display, End, Run, decode_from_guest, encode
+from ..wire.messages import Display, End, Run, decode_from_interpreter, encode
 from . import processes, shortcuts
 from .calls import Calls
 from .limits import GuestLimits
@@ -76,7 +76,7 @@ class Instructions:
             self._check(plain)
             self._tell(body)
             return
-        end = decode_from_guest(End.kind, body)
+        end = decode_from_interpreter(End.kind, body)
         if not isinstance(end, End) or end.end == "died":
             raise ProtocolError("an end came that is not the interpreter's to tell")
         self._check(end.instruction)
@@ -119,7 +119,7 @@ class Instructions:
     # --- displays --------------------------------------------------------------------------------------------------------------------
 
     def take_display(self, body: bytes) -> None:
-        display = decode_from_guest(Display.kind, body)
+        display = decode_from_interpreter(Display.kind, body)
         if isinstance(display, Display) and self._outlet.allow_whole(len(body)):
             self._outlet.flush()
             self._link.send(dataclasses.replace(display, instruction=self._outlet.instruction))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+import stat
 import tempfile
 from collections.abc import Callable
 from typing import IO, NamedTuple, Self
@@ -41,22 +43,22 @@ class Layout:
         self._room_bytes = 0
 
     def __enter__(self) -> Self:
-        if os.path.lexists(self._target):
-            if not os.path.isdir(self._target):
-                raise NotAFolder(f"{shown(self._target)} is not a folder")
-            beside = self._target
-        else:
-            self._made = places.make_parents(self._target)
-            beside = os.path.dirname(self._target)
-        self._root = os.path.join(beside, f".everforge-{secrets.token_hex(8)}.part")
-        try:
-            os.mkdir(self._root, 0o700)
-        except BaseException:
-            places.unmake(self._made)
-            raise
+        self._root, self._made = places.below_parents(self._target, self._make_root)
         room = os.statvfs(self._root)
         self._room_bytes = int(room.f_bavail * room.f_frsize * DISK_SHARE)
         return self
+
+    def _make_root(self) -> str:
+        """In the folder that it is for, or beside its place when there is none yet."""
+        try:
+            beside = self._target
+            if not stat.S_ISDIR(os.lstat(beside).st_mode):
+                raise NotAFolder(f"{shown(beside)} is not a folder")
+        except FileNotFoundError:
+            beside = os.path.dirname(self._target)
+        root = os.path.join(beside, f".everforge-{secrets.token_hex(8)}.part")
+        os.mkdir(root, 0o700)
+        return root
 
     def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
         with contextlib.suppress(OSError):
@@ -170,14 +172,24 @@ class Layout:
 
     def settle(self) -> Unpacked:
         self._make_links()
-        if not os.path.lexists(self._target):
-            self._set_modes(self._root)
-            os.chmod(self._root, 0o755)
-            os.rename(self._root, self._target)
-        else:
+        if not self._became_target():
             self._check_places()
             self._move_in()
         return Unpacked(self._files, self._size_bytes)
+
+    def _became_target(self) -> bool:
+        """In one step, where nothing is yet. False when there is a folder, be it one that somebody made an instant ago."""
+        if os.path.lexists(self._target):
+            return False
+        self._set_modes(self._root)
+        os.chmod(self._root, 0o755)
+        try:
+            os.rename(self._root, self._target)
+        except OSError as e:
+            if e.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            return False
+        return True
 
     def _make_links(self) -> None:
         """All of them, then a look where each leads: a link may go through another."""
@@ -203,15 +215,12 @@ class Layout:
     def _move_in(self) -> None:
         for folder, folders, names in os.walk(self._root):
             there = os.path.join(self._target, self._short(folder)) if folder != self._root else self._target
-            for name in folders:
-                ours = os.path.join(folder, name)
+            for name in (*folders, *names):
+                ours, place = os.path.join(folder, name), os.path.join(there, name)
                 if ours in self._folders:
-                    with contextlib.suppress(FileExistsError):
-                        os.mkdir(os.path.join(there, name))
-                else:
-                    os.replace(ours, os.path.join(there, name))  # a link to a folder
-            for name in names:
-                os.replace(os.path.join(folder, name), os.path.join(there, name))
+                    places.below_parents(place, lambda place=place: _make_if_missing(place))
+                else:  # a file, or a link, also one to a folder
+                    places.below_parents(place, lambda ours=ours, place=place: os.replace(ours, place))
         self._set_modes(self._target)
 
     def _set_modes(self, root: str) -> None:
@@ -219,3 +228,8 @@ class Layout:
         for folder, mode in self._folders.items():
             with contextlib.suppress(OSError):
                 os.chmod(os.path.join(root, self._short(folder)), mode)
+
+
+def _make_if_missing(folder: str) -> None:
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder)

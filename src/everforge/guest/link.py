@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from ..wire import frames
 from ..wire.errors import ProtocolError
 from ..wire.messages import Ack, Attach, FileAsk, GuestMessage, Hello, Run, decode_from_keeper, encode
 from . import shortcuts
 
-KEPT_BYTES_MAX = 4 * 1024 * 1024  # unacknowledged; above it the agent stops reading what the user writes
+KEPT_WEIGHT_MAX = 4 * 1024 * 1024  # unacknowledged; above it the agent stops reading what the user writes. An interrupt's end comes behind all of it
 READ_BYTES = 128 * 1024
+WRITE_BYTES = 64 * 1024  # what a pipe takes, and small records are put together to
 
 
 class LinkClosed(Exception):
@@ -34,10 +36,11 @@ class GuestLink:
         self.unwritten: deque[bytes | memoryview] = deque()
         self._epoch = 0
         self._attached = False
+        self._gathering = False
 
     @property
     def full(self) -> bool:
-        return self._outbox.size_bytes >= KEPT_BYTES_MAX
+        return self._outbox.weight >= KEPT_WEIGHT_MAX
 
     def send(self, message: GuestMessage) -> None:
         self.send_encoded(message.kind, encode(message))
@@ -54,23 +57,42 @@ class GuestLink:
             self.unwritten += map(frames.encode_record, frames.split(kind, body, 0, frames.GUEST_RECORD_BYTES_MAX))
             self.write()
 
+    @contextlib.contextmanager
+    def together(self) -> Generator[None]:
+        """What is sent meanwhile goes out in few writes: each of them costs as much as many small records."""
+        self._gathering = True
+        try:
+            yield
+        finally:
+            self._gathering = False
+            self.write()
+
     def write(self) -> None:
         """As much as the pipe takes now."""
-        while self.unwritten:
-            data = self.unwritten[0]
+        while self.unwritten and not self._gathering:
+            data = self._next_unwritten()
             try:
                 written = os.write(self.out_fd, data)
             except BlockingIOError:
+                self.unwritten.appendleft(data)
                 return
             except BrokenPipeError:
                 # The reader may come back with the next restore; what is kept will be sent again after its attach.
                 self.unwritten.clear()
                 self._attached = False
                 return
-            if written == len(data):
-                self.unwritten.popleft()
-            else:
-                self.unwritten[0] = memoryview(data)[written:]
+            if written < len(data):
+                self.unwritten.appendleft(memoryview(data)[written:])
+
+    def _next_unwritten(self) -> bytes | memoryview:
+        first = self.unwritten.popleft()
+        if not self.unwritten or len(first) + len(self.unwritten[0]) > WRITE_BYTES:
+            return first
+        parts, size = [first], len(first)
+        while self.unwritten and size + len(self.unwritten[0]) <= WRITE_BYTES:
+            parts.append(self.unwritten.popleft())
+            size += len(parts[-1])
+        return b"".join(parts)
 
     def read(self) -> Iterator[GuestMessage]:
         """What the keeper says, without attach and ack, which end here. Raises LinkClosed, or ProtocolError when the place is lost."""

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from . import processes
 from .limits import MIB
 from .processes import Process
+from .segments import Segments
 
 LOOK_SECONDS = 0.2
 LOOK_SECONDS_MIN = 0.01
@@ -41,7 +42,7 @@ AGENT_MB = 16  # our own memory, which is not the user's
 
 
 class Ended(NamedTuple):
-    """Processes that were killed to save the others, and why."""
+    """Processes that were killed to save the others, and why; none when it was enough to remove what was nobody's."""
 
     pids: list[int]
     why: str
@@ -50,6 +51,7 @@ class Ended(NamedTuple):
 class MemoryGuard:
     def __init__(self) -> None:
         self.memory_mb = 0
+        self._segments = Segments()
         self._next_look = 1.0  # long ago, and true
         self._pause = LOOK_SECONDS
         self._watchful = False
@@ -127,17 +129,24 @@ class MemoryGuard:
         return self._pause
 
     def _strike(self, now: float, interpreter: int | None) -> Ended | None:
+        """What is nobody's goes before anybody does; but who fills the place again at once would do so until the host bears it no more."""
         self._stop()
-        found = [p for p in processes.user_processes() if p.state not in processes.DEAD]
-        again = now <= self._struck_at + AGAIN_SECONDS
-        self._struck_at = now
-        guilty = choose(found, interpreter, self._used_mb, self.memory_mb, again)
-        if not guilty:
-            return None  # the dead are on their way
-        processes.kill_all(guilty)
+        again, self._struck_at = now <= self._struck_at + AGAIN_SECONDS, now
         growing = "" if self._used_mb > self.memory_mb else " and rapidly filled"
+        why = f"out of memory: {self._used_mb} MB in use, {self.memory_mb} MB allowed{growing}"
+        removed = self._segments.remove_orphans()
+        if removed.segments:
+            why += f"; removed shared memory that no process was attached to: {removed}"
+            self._measure()
+            if self._used_mb <= self.memory_mb and not again:
+                return Ended([], why)
+        found = [p for p in processes.user_processes() if p.state not in processes.DEAD]
+        guilty = choose(found, interpreter, self._used_mb, self.memory_mb, again)
+        if not guilty:  # the dead are on their way
+            return Ended([], why) if removed.segments else None
+        processes.kill_all(guilty)
         whom = f"the largest process, {guilty[0].pid}" if len(guilty) == 1 else f"{len(guilty)} processes, the largest of them {guilty[0].pid}"
-        return Ended([p.pid for p in guilty], f"out of memory: {self._used_mb} MB in use, {self.memory_mb} MB allowed{growing}; killed {whom}")
+        return Ended([p.pid for p in guilty], f"{why}; killed {whom}")
 
     def _stop(self) -> None:
         processes.send_everyone(signal.SIGSTOP)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import heapq
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from ..wire.errors import (
     DiskFull,
@@ -21,6 +23,9 @@ from ..wire.errors import (
     TooLarge,
 )
 from ..wire.files import PIECE_BYTES, FileInfo, FileKind, pack_info, pack_json, shown, to_bytes
+
+TRIES_MAX = 20  # at folders that somebody removes as soon as they are made
+_T = TypeVar("_T")
 
 _KINDS: dict[int, FileKind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 _ERRORS: dict[int, type[EverforgeError]] = {
@@ -100,22 +105,38 @@ def _names(path: str, after: bytes) -> Iterator[bytes]:
                 yield entry.name
 
 
-def make_parents(path: str) -> list[str]:
-    """Missing folders above it; those that were made, outermost first."""
-    made: list[str] = []
-    parent = os.path.dirname(path)
+def below_parents(path: str, begin: Callable[[], _T]) -> tuple[_T, list[str]]:
+    """What `begin` makes in the folder above `path`, and the folders that had to be made for it, outermost first.
+
+    Others are at the same folders: code that makes them, too, and uploads that were given up and take away what they had made. Nobody's upload
+    fails for that.
+    """
+    for _ in range(TRIES_MAX):
+        with contextlib.suppress(FileNotFoundError):
+            return begin(), []
+        made: list[str] = []
+        try:
+            _make_parents(path, made)
+            return begin(), made
+        except FileNotFoundError:
+            unmake(made)
+        except BaseException:
+            unmake(made)
+            raise
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+
+def _make_parents(path: str, made: list[str]) -> None:
+    """Each goes to `made` when it is there, and was not made by somebody else just now."""
     missing: list[str] = []
+    parent = os.path.dirname(path)
     while parent and not os.path.lexists(parent):
         missing.append(parent)
         parent = os.path.dirname(parent)
-    try:
-        for folder in reversed(missing):
+    for folder in reversed(missing):
+        with contextlib.suppress(FileExistsError):
             os.mkdir(folder)
             made.append(folder)
-    except BaseException:
-        unmake(made)
-        raise
-    return made
 
 
 def unmake(folders: list[str]) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from .limits import GuestLimits
 
 USER_ID = 1000
+PORTER_ID = 999  # out of the user's reach, and with no more rights
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 STOP_SECONDS_MAX = 1.0
@@ -33,6 +35,11 @@ def is_init() -> bool:
 
 def is_privileged() -> bool:
     return is_init() and os.getuid() == 0
+
+
+def private_copy(fd: int) -> int:
+    """Out of the way of 0, 1 and 2 and of what programs close by habit; no child of ours inherits it."""
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD)
 
 
 def adopt_orphans() -> None:
@@ -218,24 +225,24 @@ def _become_user(outfit: Outfit, switch_user: bool) -> NoReturn:
         os._exit(126)
 
 
-def drop_privileges(switch_user: bool) -> None:
+def drop_privileges(switch_user: bool, id: int = USER_ID) -> None:
     """To the user's uid, for good: no capability is left, and none can be gained through a set-uid file."""
     if switch_user:
         os.setgroups([])
-        os.setresgid(USER_ID, USER_ID, USER_ID)
-        os.setresuid(USER_ID, USER_ID, USER_ID)
+        os.setresgid(id, id, id)
+        os.setresuid(id, id, id)
     if _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "no_new_privs was refused")
 
 
-def fork_clerk(action: Callable[[], None], keep: int, limits: GuestLimits) -> int:
-    """`action` in a process of the user's that has nothing of ours but one descriptor, and is reaped like any other."""
+def fork_clerk(action: Callable[[], None], keep: Collection[int], limits: GuestLimits, id: int = USER_ID) -> int:
+    """`action` in a process of the user's (or of another `id`) that has nothing of ours but these descriptors, and is reaped like any other."""
     switch_user = is_privileged()
     pid = os.fork()
     if pid == 0:
         try:
             _forget_agent(keep)
-            drop_privileges(switch_user)
+            drop_privileges(switch_user, id)
             limits.apply()
             action()
         finally:
@@ -243,8 +250,11 @@ def fork_clerk(action: Callable[[], None], keep: int, limits: GuestLimits) -> in
     return pid
 
 
-def _forget_agent(keep: int) -> None:
+def _forget_agent(keep: Collection[int]) -> None:
     os.setsid()
+    null = os.open("/dev/null", os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
     os.umask(0o022)
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM):
@@ -252,7 +262,7 @@ def _forget_agent(keep: int) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as everybody's: see `_become_user`
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
-        if int(name) > 2 and int(name) != keep:
+        if int(name) > 2 and int(name) not in keep:
             with contextlib.suppress(OSError):
                 os.close(int(name))
 

@@ -21,10 +21,13 @@ from ..wire.errors import ProtocolError
 CAPACITY_BYTES = 256 * 1024
 SEGMENT_BYTES_MAX = 32 * 1024
 CONTROL_BYTES = 64
+ALIGNED_BYTES = 256  # where segments begin: whoever changes streams with every word fills the ring with some words, and not with thousands to be told
 SIZE_BYTES = CONTROL_BYTES + CAPACITY_BYTES
 MAIN_THREAD = 0
 
 _HEADER = struct.Struct("@IIQq")  # length, stream, thread, origin
+assert _HEADER.size <= ALIGNED_BYTES
+assert CAPACITY_BYTES % ALIGNED_BYTES == ALIGNED_BYTES % 8 == 0
 _WRITTEN, _READ, _AWAKE = 0, 1, 2  # which of the control words
 
 
@@ -123,7 +126,7 @@ class Writer(Shared):
         before = self._written
         at = before + _padding(before)
         header_at = CONTROL_BYTES + at % CAPACITY_BYTES
-        if self._room() <= 3 * _HEADER.size:  # padding, header and a byte
+        if self._room() < ALIGNED_BYTES + _HEADER.size + 1:  # padding, header and a byte
             return False
         _HEADER.pack_into(self._memory, header_at, 0, *segment)
         if before != self._written:
@@ -220,7 +223,5 @@ class Reader(Shared):
 
 
 def _padding(position: int) -> int:
-    """A header lies on a multiple of eight, and in one piece."""
-    aligned = -position % 8
-    until_end = CAPACITY_BYTES - (position + aligned) % CAPACITY_BYTES
-    return aligned + (until_end if until_end < _HEADER.size else 0)
+    """A header lies in one piece, and where its words can be stored in one go."""
+    return -position % ALIGNED_BYTES

@@ -37,6 +37,7 @@ class Supervisor:
         self._outlet = outlet
         self._instructions = instructions
         self._on_reseeded = on_reseeded
+        self.on_reaped: Callable[[int], None] = lambda _: None
         self._cause_of_death: str | None = None
         self._failed_starts = 0
         self.completing = Completing(link)
@@ -119,11 +120,14 @@ class Supervisor:
     def _listen(self, worker: Worker, upto: int | None = None) -> bool:
         """What it has printed."""
         said = worker.ring.read(upto)
+        if not said:
+            return False
         last = self._instructions.last
-        for one in said:
-            origin = one.origin if last is not None and 0 <= one.origin <= last else None
-            self._outlet.take(one, origin)
-        return bool(said)
+        with self._link.together():
+            for one in said:
+                origin = one.origin if last is not None and 0 <= one.origin <= last else None
+                self._outlet.take(one, origin)
+        return True
 
     def _take(self, worker: Worker, frame: Frame, pipes_empty: bool) -> None:
         if frame.kind == channel.END:
@@ -193,6 +197,8 @@ class Supervisor:
                 return
             if self.worker is not None and pid == self.worker.pid:
                 self._bury(self.worker, status)
+            else:
+                self.on_reaped(pid)
 
     def _condemn(self, worker: Worker, cause: str) -> None:
         """Nothing it says counts any more. Its end is told when it is dead."""

@@ -25,7 +25,7 @@ from . import debian, wheels
 from .catalogue import Catalogue, CataloguedImage, remove_tree
 from .command import run
 from .finish import compile_python, finish, set_modes, settle_times
-from .guestcode import FOLDER, guest_digest, guest_files, write_guest
+from .guestcode import FOLDER, SITE, guest_digest, guest_files, write_guest
 from .listing import read_lines, tally, write_listing
 from .recipe import Lock, Recipe, host_architecture, load_lock, load_recipe, save_lock
 
@@ -115,11 +115,13 @@ def _add_guest(recipe: Recipe, base: Base, files: dict[str, bytes], inputs: str,
         root = partial / "root"
         run(["cp", "-a", "--link", "--no-preserve=ownership", base.folder / "root", root], "copy the base of the image")
         write_guest(files, root)
-        compile_python(root, [f"/{FOLDER}"])
-        set_modes(root / FOLDER)
+        places = [place for place in (FOLDER, SITE) if (root / place).is_dir()]
+        compile_python(root, [f"/{place}" for place in places])
+        for place in places:
+            set_modes(root / place)
         settle_times(root)
         # The base's lines are taken as they are, so that only the guest's few files are read.
-        lines = [*(base.folder / "listing").read_text(encoding="ascii").splitlines(), *read_lines(root, FOLDER)]
+        lines = {*(base.folder / "listing").read_text(encoding="ascii").splitlines(), *(line for place in places for line in read_lines(root, place))}
         digest = write_listing(lines, partial / "listing")
         seen = tally(root)
         image = CataloguedImage(

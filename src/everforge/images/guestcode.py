@@ -9,8 +9,10 @@ import everforge
 
 PACKAGE = "_everforge"  # hidden from users: their own `import everforge` is the client
 FOLDER = "usr/lib/everforge"
+SITE = "usr/lib/python3/dist-packages"  # where Debian's Python looks, whichever version it is
+_STARTING = ("guest/proxies.py", "_everforge_proxies")  # what every Python of a machine reads as it starts, and its name there
 _PARTS = ("guest", "wire")
-_CLIENTS_ONLY = frozenset({"wire/api.py"})  # guests do not speak it, and a new image for each of its changes would be a waste
+_CLIENTS_ONLY = ("wire/api/", "wire/auditpart.py")  # guests do not speak them; a new image for each of their changes would be a waste
 
 
 def guest_files() -> dict[str, bytes]:
@@ -20,7 +22,7 @@ def guest_files() -> dict[str, bytes]:
     for part in _PARTS:
         for path in sorted((source / part).rglob("*.py")):
             name = path.relative_to(source).as_posix()
-            if name not in _CLIENTS_ONLY:
+            if not name.startswith(_CLIENTS_ONLY):
                 files[name] = path.read_bytes()
     return files
 
@@ -37,3 +39,9 @@ def write_guest(files: dict[str, bytes], root: Path) -> None:
         place = root / FOLDER / PACKAGE / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
+    source, name = _STARTING
+    if source in files:
+        site = root / SITE
+        site.mkdir(parents=True, exist_ok=True)
+        (site / f"{name}.py").write_bytes(files[source])
+        (site / "everforge.pth").write_text(f"import {name}; {name}.begin()\n", encoding="ascii")

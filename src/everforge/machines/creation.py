@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from everforge.store.base import Durability, History, MachineRecord, PointReason, PointRecord
+from everforge.store.base import Durability, History, MachineRecord, PointReason, PointRecord, Store
+from everforge.store.quotas import Quota, check_disk, check_new
 from everforge.store.threads import to_its_end
 from everforge.wire.errors import InvalidInput
 from everforge.wire.events import START, Position
@@ -17,7 +18,6 @@ from . import requests
 from .keys import Key
 from .lifecycle import Residence
 from .requests import NewMachine
-from .settings import MachineSettings
 
 if TYPE_CHECKING:
     from .forge import Forge
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 async def create(forge: Forge, wanted: NewMachine, account: AccountId, key: str | None) -> MachineRecord:
     """From its image, started behind the answer. With a key: what was made with it before."""
-    record = new_record(wanted, account, forge.settings, forge.engine.name)
+    record = await new_record(wanted, account, forge)
     image = requests.image(forge.settings.image if wanted.image is None else wanted.image)
     check_memory(forge, record)
     made, _ = await forge.keys.once(account, "create", key, describe(wanted, record), lambda key: to_its_end(_begin(forge, record, image, key)))
@@ -38,11 +38,25 @@ async def _begin(forge: Forge, record: MachineRecord, image: str, key: Key) -> S
     record = replace(record, image=entry.image.digest, head=template)
     point = first_point(record, template, "template", START, None)
     with forge.steps.step("record new machine"):
-        await forge.store.create(record, points=[point], key=key([record.id]))
+        await forge.store.create(record, points=[point], key=key([record.id]), quota=await forge.quota(record.account))
+    forge.signals.tell("machine.created", account=record.account, machine=record.name)
     forge.begin(record)
     if record.expires_at is not None:
         forge.expiry.look_again()
     return [record]
+
+
+async def check_room(store: Store, quota: Quota, account: AccountId, adding: int) -> None:
+    """May the account have so many more? The store looks again when it writes them. Raises QuotaExceeded."""
+    if quota.machines or quota.disk_mb:
+        used = await store.usage(account)
+        check_new(quota, sum(used.residences.values()), adding, used.disk_bytes)
+
+
+async def check_disk_room(store: Store, quota: Quota, account: AccountId) -> None:
+    """May it have one more snapshot? Raises QuotaExceeded."""
+    if quota.disk_mb:
+        check_disk(quota, (await store.usage(account)).disk_bytes)
 
 
 def check_memory(forge: Forge, record: MachineRecord) -> None:
@@ -52,13 +66,13 @@ def check_memory(forge: Forge, record: MachineRecord) -> None:
 
 def describe(wanted: NewMachine, record: MachineRecord) -> dict[str, Any]:
     """The request, to know it again; the larger parts as they were found to be sound."""
-    sound = ("tags", "metadata", "env")
+    sound = ("tags", "metadata", "env", "egress")
     return {f.name: getattr(record if f.name in sound else wanted, f.name) for f in fields(wanted)}
 
 
-def new_record(wanted: NewMachine, account: AccountId, settings: MachineSettings, engine: str) -> MachineRecord:
+async def new_record(wanted: NewMachine, account: AccountId, forge: Forge) -> MachineRecord:
     """Raises InvalidInput. Its image and its head are not known yet."""
-    s = settings
+    s = forge.settings
     name = new_machine_name() if wanted.name is None else machine_name(wanted.name)
     now = time.time()
     memory_mb = requests.whole("memory_mb", _or(wanted.memory_mb, s.memory_mb), s.memory_mb_min, s.memory_mb_max, "MB")
@@ -71,7 +85,7 @@ def new_record(wanted: NewMachine, account: AccountId, settings: MachineSettings
         created_at=now,
         last_used_at=now,
         residence=str(Residence.CREATING),
-        engine=engine,
+        engine=forge.engine.name,
         image="",
         memory_mb=memory_mb,
         cpus=requests.cpus(_or(wanted.cpus, s.cpus), s),
@@ -83,6 +97,7 @@ def new_record(wanted: NewMachine, account: AccountId, settings: MachineSettings
         tags=requests.tags(_or(wanted.tags, {}), s),
         metadata=requests.metadata(_or(wanted.metadata, {}), s),
         env=requests.env(_or(wanted.env, {}), s),
+        egress=await forge.doors.new_policy(account, wanted.egress, wanted.egress_allow),
         expires_at=requests.expires_at(wanted.expires_at, now),
     )
 

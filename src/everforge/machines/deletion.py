@@ -5,14 +5,16 @@ Its tape stays for a while, for readers that have not come to its end.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from everforge.engine.base import Sandbox
 from everforge.store.base import MachineRecord
-from everforge.wire.errors import MachineNotFound, WrongState
+from everforge.wire.errors import EverforgeError, MachineNotFound, WrongState
 from everforge.wire.events import Accepted, Ended, Event
+from everforge.wire.ids import SnapshotId
 
 from .dossier import Dossier
 from .lifecycle import Arrow, Residence
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from .forge import Forge
     from .keeper import Keeper
 
-
+log = logging.getLogger(__name__)
 TRIES = 5  # to name what has no end, while the last writes of its keeper come in
 
 
@@ -47,7 +49,7 @@ async def _delete(forge: Forge, record: MachineRecord, keeper: Keeper | None, sa
         return
     if sandbox is None and current.sandbox is not None:
         sandbox = (await forge.engine.survivors()).get(current.sandbox)
-    dossier = Dossier(current, forge.store, forge.readers, forge.steps)
+    dossier = Dossier(current, forge.store, forge.readers, forge.steps, forge.signals)
     if dossier.residence is not Residence.DELETING:
         for event in await _ask(forge, dossier):
             if keeper is not None and isinstance(event, Ended):
@@ -55,6 +57,7 @@ async def _delete(forge: Forge, record: MachineRecord, keeper: Keeper | None, sa
     if sandbox is not None:
         with forge.steps.step("destroy"):
             await sandbox.destroy()
+    await forge.undertaker.clear(record.id)
     for partial in keeper.residency.housing.saver.partials if keeper is not None else ():
         await forge.snapshots.abandon(partial)  # again: its sandbox may have gone on writing until now
     forge.admission.release(record.id)
@@ -62,10 +65,17 @@ async def _delete(forge: Forge, record: MachineRecord, keeper: Keeper | None, sa
     if keeper is not None:
         snapshots += keeper.residency.housing.saver.loose
     await dossier.write(Arrow.REMOVED, set={"sandbox": None, "head": None, "deleted_at": time.time()}, drop_points=snapshots)
+    forge.readers.end(record.id)
+    try:
+        await _clear_away(forge, snapshots)
+    except EverforgeError as e:  # it is deleted all the same, and the next server sweeps
+        log.warning("machine %s is deleted, and not all of its files could be removed yet: %s", record.name, e.message)
+
+
+async def _clear_away(forge: Forge, snapshots: Sequence[SnapshotId]) -> None:
     for snapshot in snapshots:
         if not await forge.store.snapshot_in_use(snapshot) and snapshot not in forge.templates.in_use:
             await forge.snapshots.delete(snapshot)
-    forge.readers.end(record.id)
     await forge.store.purge_deleted(time.time() - forge.settings.deleted_kept_seconds)
 
 

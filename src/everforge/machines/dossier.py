@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from everforge.signals import Signals
 from everforge.store.base import Change, MachineRecord, PointRecord, Store
 from everforge.wire.errors import DiskFull
-from everforge.wire.events import START, Event, Moved, Position
+from everforge.wire.events import START, Ended, Event, Moved, Position
 from everforge.wire.ids import SnapshotId
 
 from .lifecycle import Arrow, Residence, move
@@ -26,6 +27,10 @@ FULL_DISK_PAUSE_SECONDS = 0.5  # between tries to write what must be written
 # What a reader of the tape should hear of; the other arrows are beginnings and ends of these.
 TOLD = frozenset(Arrow) - {Arrow.SAVE_STARTED, Arrow.SAVE_ENDED, Arrow.SLEEP_STARTED, Arrow.WAKE_STARTED, Arrow.WANTED_AGAIN, Arrow.REMOVED}
 
+ALIVE = frozenset({Residence.AWAKE, Residence.SAVING, Residence.HIBERNATING})
+BREAKING = frozenset({Arrow.START_FAILED, Arrow.SNAPSHOT_BAD, Arrow.SANDBOX_LOST})
+SIGNALS = {Arrow.WOKEN: "machine.woken", Arrow.SLEEP_RECORDED: "machine.slept", Arrow.REMOVED: "machine.deleted"}
+
 
 @dataclass(slots=True)
 class _Publication:
@@ -34,12 +39,15 @@ class _Publication:
 
 
 class Dossier:
-    def __init__(self, record: MachineRecord, store: Store, readers: TapeReaders, steps: Steps) -> None:
+    def __init__(self, record: MachineRecord, store: Store, readers: TapeReaders, steps: Steps, signals: Signals | None = None) -> None:
         self.record = record
         self.residence = Residence(record.residence)
         self.store = store
         self.steps = steps
+        self.signals = signals or Signals()
+        self.changing = asyncio.Lock()  # for whoever makes something new of what the record says
         self.waits_for_room = asyncio.Event()  # something that has happened cannot be written: the disk is full
+        self.awake_until: float | None = None  # where it was found lost: how long it was awake for certain
         self._waiting = 0
         self._readers = readers
         self._moved = asyncio.Event()
@@ -73,25 +81,33 @@ class Dossier:
         set: Mapping[str, Any] | None = None,
         events: Sequence[Event] = (),
         detail: Mapping[str, Any] | None = None,
+        following: Sequence[tuple[Arrow, Mapping[str, Any]]] = (),
         add_points: Sequence[PointRecord] = (),
         drop_points: Sequence[SnapshotId] = (),
         durable: bool = False,
         step: str | None = None,
         patient: bool = True,
     ) -> Sequence[Event]:
-        """One transaction. With an arrow the residence moves along it, or WrongState is raised and nothing has happened.
+        """One transaction. With an arrow the residence moves along it (and along those `following` it, each with its detail), or WrongState is raised
+        and nothing has happened.
 
         What has happened must be recorded: a `patient` write waits for room on a full disk. What is only about to begin is refused with DiskFull.
         """
         values = dict(set or {})
-        now = time.time()
+        now, awake_ms = time.time(), 0
         if arrow is not None:
-            values["residence"] = str(move(self.residence, arrow))
-            if arrow in TOLD:
-                events = [*events, Moved(event=str(arrow), residence=values["residence"], detail=dict(detail or {}))]
+            residence = self.residence
+            for one, its_detail in ((arrow, detail or {}), *following):
+                residence = move(residence, one)
+                if one in TOLD:
+                    events = [*events, Moved(event=str(one), residence=str(residence), detail=dict(its_detail))]
+            values["residence"] = str(residence)
+            awake_ms = self._awake(residence, values, now)
         for event in events:
             object.__setattr__(event, "time", now)  # new, and nobody has seen them: dataclasses.replace would cost more than the write
-        change = Change(machine=self.record.id, set=values, events=events, add_points=add_points, drop_points=drop_points, durable=durable)
+        change = Change(
+            machine=self.record.id, set=values, events=events, add_points=add_points, drop_points=drop_points, durable=durable, awake_ms=awake_ms
+        )
         turn = _Publication()
         self._publications.append(turn)  # in the order of the commits, which is that of the positions
         try:
@@ -101,11 +117,40 @@ class Dossier:
             if "residence" in values:
                 self.residence = Residence(values["residence"])
                 self.stir()
+                self._signal(arrow, detail)
             turn.events = written
+            self._signal_ends(events)
         finally:
             turn.done = True
             self._publish()
         return written
+
+    def _awake(self, target: Residence, values: dict[str, Any], now: float) -> int:
+        """Notes since when it is awake; the time that it was, where it no longer is."""
+        since = self.record.awake_since
+        if target in ALIVE:
+            if self.residence not in ALIVE:
+                values["awake_since"] = now
+            return 0
+        if since is None:
+            return 0
+        values["awake_since"] = None
+        until = now if self.awake_until is None else min(now, self.awake_until)
+        return max(0, int((until - since) * 1000))
+
+    def _signal(self, arrow: Arrow | None, detail: Mapping[str, Any] | None) -> None:
+        if arrow in BREAKING:  # also where it is back at a snapshot at once: what it had is gone
+            self.signals.tell("machine.broken", account=self.record.account, machine=self.record.name, error=(detail or {}).get("error"))
+        elif kind := SIGNALS.get(arrow) if arrow is not None else None:
+            self.signals.tell(kind, account=self.record.account, machine=self.record.name)
+
+    def _signal_ends(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if isinstance(event, Ended):
+                who = {"account": self.record.account, "machine": self.record.name}
+                self.signals.tell("instruction.ended", **who, instruction=event.instruction, end=event.end, runtime_ms=event.runtime_ms)
+                if event.end == "timed_out":
+                    self.signals.tell("limit.hit", **who, limit="timeout_seconds")
 
     def _publish(self) -> None:
         """A durable write is answered later than a plain one that came after it; readers must see them in the order of the tape all the same."""

@@ -245,7 +245,7 @@ class _Transfer:
                 raise TransferCut("the machine has gone back to another state, or was lost, while files were on their way")
             self._errand.allow(size_bytes)
             try:
-                async with asyncio.timeout(deadline):
+                async with incarnation.line.within(deadline):
                     yield incarnation
             except TimeoutError:
                 await _drop(incarnation, self._errand)

@@ -7,8 +7,11 @@ import logging
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
+from everforge.clocks import steady_clock
 from everforge.engine.base import Engine
+from everforge.signals import Signals
 from everforge.store.base import MachineRecord, Snapshots, Store
+from everforge.store.quotas import NoQuotas, Quota, Quotas
 from everforge.wire.errors import DiskFull, MachineNotFound, Stopping, Uncertain
 from everforge.wire.ids import AccountId, MachineId, MachineName, machine_name
 
@@ -16,21 +19,26 @@ from . import deletion, recover
 from .admission import Admission
 from .agenda import Agenda
 from .archive import Archive
+from .doors import Doors, NoDoors
 from .dossier import Dossier
 from .expiry import Expiry
 from .housing import Housing
 from .keeper import Keeper
-from .keepers import Keepers, Locks
+from .keepers import Keepers
 from .keys import RequestKeys
+from .locks import Locks
 from .residency import Residency
+from .saver import Saver
 from .scrub import ImageScrub
 from .settings import MachineSettings, check
 from .steps import Steps
 from .tape import TapeReaders
 from .templates import Images, KnownImages, Templates
+from .undertaker import Undertaker
+from .weir import Weir
 
 log = logging.getLogger(__name__)
-REOPEN_PAUSES_SECONDS = (0.1, 1.0, 5.0, 30.0, 120.0)  # tries to take a machine over again after its keeper failed
+REOPEN_PAUSES_SECONDS = (0.1, 1.0, 5.0, 30.0, 120.0)  # tries to take a machine over again after its keeper failed, or its recovery
 
 
 class Forge:
@@ -44,6 +52,9 @@ class Forge:
         settings: MachineSettings,
         host_memory_mb: int,
         steps: Steps | None = None,
+        doors: Doors | None = None,
+        signals: Signals | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
         check(settings)
         self.engine = engine
@@ -51,16 +62,22 @@ class Forge:
         self.snapshots = snapshots
         self.images = KnownImages(images)
         self.settings = settings
+        self.doors: Doors = doors or NoDoors()
         self.templates = Templates(engine, snapshots)
         self.image_scrub = ImageScrub(store, self.images, settings)
         self.steps = steps or Steps()
+        self.undertaker = Undertaker()
+        self.weir = Weir()
+        self.signals = signals or Signals()
+        self.quotas = quotas or NoQuotas()  # a server has those of its accounts
         self.archive = Archive(store, snapshots, self.templates, self.steps)
         self.readers = TapeReaders(store, settings.tape_recent_events)
         self.keepers = Keepers()
         budget_mb = settings.host_memory_mb or host_memory_mb * 3 // 4
         self.admission = Admission(int(budget_mb * settings.memory_overcommit), self.keepers.all)
         self._opening = Locks()  # one at a time opens or deletes a machine
-        self.keys = RequestKeys(store)
+        self._steady = steady_clock()
+        self.keys = RequestKeys(store, self._steady)
         self.expiry = Expiry(store, self.delete)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping = False
@@ -92,6 +109,8 @@ class Forge:
         return left
 
     async def _close(self) -> None:
+        await self.signals.settled()
+        await self.doors.close()  # before the store: what machines have tried is written to it
         for error in await asyncio.gather(self.engine.close(), self.snapshots.close(), self.store.close(), return_exceptions=True):
             if isinstance(error, DiskFull):
                 log.error("the orderly end of the server could not be recorded; nothing else is lost: %s", error.message)
@@ -108,7 +127,7 @@ class Forge:
             await asyncio.wait(self._tasks)
         keepers = self.keepers.all()
         await asyncio.gather(*(k.stop() for k in keepers))
-        await asyncio.gather(self.archive.close(), self.image_scrub.close())
+        await asyncio.gather(self.archive.close(), self.image_scrub.close(), self.undertaker.close())
         for keeper in keepers:
             keeper.give_up(Uncertain("the server is stopping; what was accepted is on the tape", position=None))
 
@@ -151,6 +170,9 @@ class Forge:
         async with self._opening.of(record.id):
             await deletion.delete(self, record)
 
+    async def quota(self, account: AccountId) -> Quota:
+        return await self.quotas.of(account)
+
     def begin(self, record: MachineRecord) -> Keeper:
         """A keeper for a machine that was just recorded."""
         keeper = self.adopt(record)
@@ -160,21 +182,39 @@ class Forge:
 
     def adopt(self, record: MachineRecord) -> Keeper:
         """A keeper for a record. It is added to the others, where callers find it, when what was accepted earlier stands on its agenda."""
-        dossier = Dossier(record, self.store, self.readers, self.steps)
-        housing = Housing(dossier, self.engine, self.snapshots, self.images, self.templates, self.archive, self.settings)
+        dossier = Dossier(record, self.store, self.readers, self.steps, self.signals)
+        saver = Saver(dossier, self.engine, self.snapshots, self.settings, self._steady)
+        housing = Housing(
+            dossier,
+            saver,
+            self.engine,
+            self.snapshots,
+            self.images,
+            self.templates,
+            self.archive,
+            self.undertaker,
+            self.settings,
+            self.doors,
+            self.weir,
+        )
         agenda = Agenda(self.settings.queue_max)
-        residency = Residency(dossier, housing, agenda, self.admission, self.settings)
+        residency = Residency(dossier, housing, agenda, self.admission, self.settings, self.quota)
         keeper = Keeper(dossier, residency, agenda, self.settings)
         keeper.retired = lambda: self._forget(keeper)
         return keeper
 
     def _forget(self, keeper: Keeper) -> None:
         self.keepers.remove(keeper)
-        if keeper.failed and not self._stopping:
-            self._own(self._reopen(keeper.id))
+        if keeper.failed:
+            self.reopen(keeper.id)
+
+    def reopen(self, id: MachineId) -> None:
+        """In the background, and more than once."""
+        if not self._stopping:
+            self._own(self._reopen(id))
 
     async def _reopen(self, id: MachineId) -> None:
-        """After a mistake of ours: a machine must not stay without its deadlines, its idle sleep and its place in admission."""
+        """After a mistake of ours, or of the disk: a machine must not stay without its deadlines, its idle sleep and its place in admission."""
         for pause in REOPEN_PAUSES_SECONDS:
             await asyncio.sleep(pause)
             try:

@@ -13,7 +13,7 @@ from everforge.wire.events import START, Accepted, Ended, Event, Moved, Position
 from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId, new_machine_id
 
 from . import requests
-from .creation import check_memory, describe, first_point, new_record
+from .creation import check_memory, check_room, describe, first_point, new_record
 from .keys import Key
 from .lifecycle import Residence
 from .points import Target, find, point_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PAGE = 500
 
 
-async def reset(forge: Forge, keeper: Keeper) -> SnapshotId | None:
+async def reset(forge: Forge, keeper: Keeper, *, discard: bool) -> SnapshotId | None:
     record = keeper.dossier.record
     entry = await forge.images.find(record.image)
     forge.templates.doubt(forge.templates.id(entry.image.digest, record.disk_mb))  # rare enough to look at it whole
@@ -35,12 +35,14 @@ async def reset(forge: Forge, keeper: Keeper) -> SnapshotId | None:
     known = await keeper.dossier.store.points(record.id)
     if all(p.snapshot != template.snapshot for p in known):
         await keeper.dossier.write(add_points=[replace(point, created_at=time.time())], step="add template point")
-    return await keeper.residency.reset(point)
+    return await keeper.residency.reset(point, discard=discard)
 
 
-async def fork(keeper: Keeper, names: Sequence[MachineName], key: Key) -> Sequence[MachineRecord]:
+async def fork(forge: Forge, keeper: Keeper, names: Sequence[MachineName], key: Key) -> Sequence[MachineRecord]:
     """All of them, or none."""
     residency, store = keeper.residency, keeper.dossier.store
+    quota = await forge.quota(keeper.dossier.record.account)
+    await check_room(store, quota, keeper.dossier.record.account, len(names))  # before the source is saved for nothing
     await residency.check_accepting()
     if residency.now is Residence.AWAKE:
         point = await residency.housing.save_point("fork")
@@ -49,10 +51,10 @@ async def fork(keeper: Keeper, names: Sequence[MachineName], key: Key) -> Sequen
     source = keeper.dossier.record
     position = point.position if point.position != START else await store.end_position(source.id)
     records = [_forked(source, name, point, position) for name in names]
-    waiting = [e.instruction for e in await store.unended(source.id) if isinstance(e, Accepted) and e.position <= position]
+    waiting = await _waiting_at(store, source.id, replace(point, position=position))  # not what waits now: the point may be older
     with keeper.dossier.steps.step("record forks"):
         machines = [(r, _ends(waiting), first_point(r, point.snapshot, "fork", position, point.instruction)) for r in records]
-        await store.create_together(machines, key([r.id for r in records]))
+        await store.create_together(machines, key([r.id for r in records]), quota)
     await _tell(keeper, records, point)
     return records
 
@@ -63,7 +65,7 @@ async def create_from(forge: Forge, wanted: NewMachine, account: AccountId, key:
     for field in ("image", "disk_mb", "env"):
         if getattr(wanted, field) is not None:
             raise InvalidInput(f"{field} is what a machine begins with, and this one goes on from a snapshot: leave it out")
-    record = new_record(wanted, account, forge.settings, forge.engine.name)
+    record = await new_record(wanted, account, forge)
     check_memory(forge, record)
 
     async def make(key: Key) -> Sequence[MachineRecord]:
@@ -86,12 +88,13 @@ async def _begin_from(forge: Forge, keeper: Keeper, snapshot: str, wanted: NewMa
         tags=record.tags,
         metadata=record.metadata,
         expires_at=record.expires_at,
+        egress=source.egress if wanted.egress is None and wanted.egress_allow is None else record.egress,
     )
     waiting = await _waiting_at(store, source.id, point)
     reason = "template" if point.reason == "template" else "fork"
     with keeper.dossier.steps.step("record forks"):
         first = first_point(record, point.snapshot, reason, point.position, point.instruction)
-        await store.create_together([(record, _ends(waiting), first)], key([record.id]))
+        await store.create_together([(record, _ends(waiting), first)], key([record.id]), await forge.quota(record.account))
     if record.expires_at is not None:
         forge.expiry.look_again()
     await _tell(keeper, [record], point)
@@ -117,6 +120,8 @@ async def _waiting_at(store: Store, source: MachineId, point: PointRecord) -> Se
 
 async def _tell(keeper: Keeper, forks: Sequence[MachineRecord], point: PointRecord) -> None:
     told = Moved(event="forked", residence=keeper.dossier.record.residence, detail={"to": [r.name for r in forks], "snapshot": point.snapshot})
+    for fork in forks:
+        keeper.dossier.signals.tell("machine.created", account=fork.account, machine=fork.name, source=keeper.dossier.record.name)
     await keeper.dossier.write(events=[told], step="tell of forks")
 
 
@@ -136,6 +141,7 @@ def _forked(source: MachineRecord, name: MachineName, point: PointRecord, positi
         last_used_at=now,
         residence=str(Residence.ASLEEP),
         sandbox=None,
+        awake_since=None,
         epoch=0,  # never went: its first `go` brings entropy of its own
         head=point.snapshot,
         unsaved_from=source.next_instruction,

@@ -9,10 +9,11 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from everforge.engine.base import Engine, Limits, Sandbox
 from everforge.store.base import AT_END, Manifest, PointReason, PointRecord, Snapshots
@@ -23,6 +24,7 @@ from everforge.wire.messages import Hello
 
 from . import origin
 from .archive import Archive
+from .doors import Doors
 from .dossier import Dossier
 from .errands import Errands
 from .guestline import GuestLine
@@ -33,33 +35,43 @@ from .saver import Saver
 from .settings import MachineSettings
 from .templates import KnownImages, Templates
 from .turn import TurnRun
+from .undertaker import Undertaker
+from .weir import Flow, Weir
 
 ENTROPY_BYTES = 32
+T = TypeVar("T")
 
 
 class Housing:
     def __init__(
         self,
         dossier: Dossier,
+        saver: Saver,
         engine: Engine,
         snapshots: Snapshots,
         images: KnownImages,
         templates: Templates,
         archive: Archive,
+        undertaker: Undertaker,
         settings: MachineSettings,
+        doors: Doors,
+        weir: Weir,
     ) -> None:
         self.dossier = dossier
+        self.doors = doors
+        self._weir = weir
         self.incarnation: Incarnation | None = None
         self.effects: int | None = None  # the last instruction whose effects the memory holds
         self.waiting: TurnRun | None = None  # an instruction that waits for its client's program, and sleeps and wakes with the machine
         self.errands = Errands()  # to the clerks in its guest
         self.life = 0  # another number: its memory does not go on from what it was, but from some other state
-        self.saver = Saver(dossier, engine, snapshots, settings)
+        self.saver = saver
         self._engine = engine
         self._snapshots = snapshots
         self._images = images
         self._templates = templates
         self._archive = archive
+        self._undertaker = undertaker
         self._settings = settings
 
     @property
@@ -74,6 +86,7 @@ class Housing:
         record = self.dossier.record
         if record.head is None:
             raise SnapshotNotFound(f"machine {record.name} has no snapshot to start from")
+        await self._undertaker.clear(record.id)  # it lives once, or not at all
         with self.hold(record.head):
             if record.head == self._templates.id(record.image, record.disk_mb):
                 await self._bring_up_template(arrow, record.head)
@@ -101,19 +114,21 @@ class Housing:
             with self.dossier.steps.step("restore"):
                 sandbox = await self._engine.restore(image, folder, limits, manifest.engine_build)
             epoch = max(record.epoch, manifest.epoch) + 1
-            line = GuestLine(sandbox.link)
-            hello = await line.attach(epoch, 0, self._settings.guest_answer_seconds)
+            line = GuestLine(sandbox.link, Flow(self._weir, record.id))
+            hello = await _unless(checking, line.attach(epoch, 0, self._settings.guest_answer_seconds))
             origin.check_hello(hello, manifest, self.waiting.instruction.number if self.waiting else None)
             await checking  # the hash is known before anything of the user's runs
             # Others start from a template or a fork's snapshot too: then the generators must differ.
             fresh = record.epoch == 0 or point.reason in ("template", "fork")
             await self.dossier.write(set={"sandbox": sandbox.id, "epoch": epoch}, step="claim")
-            incarnation = Incarnation(sandbox, line, self.dossier, self._settings, self.errands)
+            surroundings = await self.doors.surroundings(record)
+            incarnation = Incarnation(sandbox, line, self.dossier, self._settings, self.errands, self.doors)
+            self.incarnation = incarnation
             await self._expect(incarnation, hello)
             incarnation.begin()
-            self.incarnation = incarnation
             # Once, on top of the template: later the environment is what the user has made of it.
-            await incarnation.set_up(dict(record.env) if manifest.machine is None else {}, self.guest_limits())
+            env = dict(record.env) if manifest.machine is None else {}
+            await incarnation.set_up(env | dict(surroundings.env), self.guest_limits(), surroundings.files)
             await incarnation.go(secrets.token_hex(ENTROPY_BYTES) if fresh else None)
             if hello.running is not None and self.waiting is None:
                 await incarnation.let_go(hello.running)
@@ -151,10 +166,10 @@ class Housing:
     async def _undo_bring_up(self, sandbox: Sandbox | None) -> None:
         incarnation, self.incarnation = self.incarnation, None
         if incarnation is not None:
-            await incarnation.destroy()
-        elif sandbox is not None:
+            await incarnation.close()
+        if sandbox is not None:
             sandbox.link.close()
-            await sandbox.destroy()
+            await self._undertaker.bury(self.dossier.record.id, sandbox)
 
     def hold(self, snapshot: SnapshotId) -> AbstractContextManager[None]:
         """What is about to be restored is not packed under our hands."""
@@ -205,6 +220,10 @@ class Housing:
         _, _, told = await self._save_alive("each", None, ended, None)
         return told or ended
 
+    async def end_unsaved(self, ended: Ended, why: EverforgeError) -> Ended:
+        """The end of an instruction that should have been durable; it says why it is not."""
+        return await self._awake().commit_end(_not_durable(ended, why), set=self.dossier.use())
+
     async def _save_alive(
         self, reason: PointReason, name: str | None, ended: Ended | None, spare: SnapshotId | None
     ) -> tuple[PointRecord | None, SaveFailed | None, Ended | None]:
@@ -212,7 +231,7 @@ class Housing:
         try:
             await self.dossier.write(Arrow.SAVE_STARTED, patient=False)
         except DiskFull as e:
-            return None, e, None if ended is None else await incarnation.commit_end(_not_durable(ended, e), set=self.dossier.use())
+            return None, e, None if ended is None else await self.end_unsaved(ended, e)
         try:
             async with self.saver.saved(incarnation, self.effects) as (partial, manifest, position):
                 await incarnation.go()
@@ -289,7 +308,8 @@ class Housing:
         incarnation, self.incarnation = self.incarnation, None
         if incarnation is not None:
             with self.dossier.steps.step("destroy"):
-                await incarnation.destroy()
+                await incarnation.close()
+                await self._undertaker.bury(self.dossier.record.id, incarnation.sandbox)
 
     # --- parts ---------------------------------------------------------------------------------------------------------------------------
 
@@ -302,5 +322,18 @@ class Housing:
         return max(self.dossier.record.unsaved_from, 0 if self.effects is None else self.effects + 1)
 
 
-def _not_durable(ended: Ended, error: SaveFailed) -> Ended:
+async def _unless(checking: asyncio.Task[None], answer: Coroutine[Any, Any, T]) -> T:
+    """The guest's answer; or what the check finds wrong, at once: memory that is damaged may never answer."""
+    answering = asyncio.ensure_future(answer)
+    answering.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody may be waiting
+    try:
+        await asyncio.wait([answering, checking], return_when=asyncio.FIRST_COMPLETED)
+        if not answering.done():
+            await checking
+        return await answering
+    finally:
+        answering.cancel()
+
+
+def _not_durable(ended: Ended, error: EverforgeError) -> Ended:
     return replace(ended, note="; ".join(filter(None, [ended.note, f"not durable: {error.message}"])))

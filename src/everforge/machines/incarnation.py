@@ -8,16 +8,18 @@ the guest to go on from.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from everforge.engine.base import Ending, How, Sandbox
 from everforge.wire.errors import EverforgeError, ProtocolError, SandboxLost, SaveFailed, Uncertain
 from everforge.wire.events import START, Answered, Called, Displayed, Ended, Event, Moved, Output
+from everforge.wire.frames import NONCE_BYTES
 from everforge.wire.messages import (
     Answer,
     Call,
@@ -34,6 +36,8 @@ from everforge.wire.messages import (
     GuestMessage,
     Interrupt,
     Kill,
+    Knock,
+    OpenDoor,
     Outputs,
     Run,
     Setup,
@@ -42,6 +46,7 @@ from everforge.wire.messages import (
 
 from .agenda import Work
 from .calls import Calls
+from .doors import Door, Doors
 from .dossier import Dossier
 from .errands import Errands
 from .gate import Gate
@@ -64,7 +69,15 @@ WHY_CHARACTERS_MAX = 500  # of a guest's sentence that goes into a machine's rec
 
 
 class Incarnation:
-    def __init__(self, sandbox: Sandbox, line: GuestLine, dossier: Dossier, settings: MachineSettings, errands: Errands | None = None) -> None:
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        line: GuestLine,
+        dossier: Dossier,
+        settings: MachineSettings,
+        errands: Errands | None = None,
+        doors: Doors | None = None,
+    ) -> None:
         self.sandbox = sandbox
         self.line = line
         self._dossier = dossier
@@ -95,6 +108,8 @@ class Incarnation:
         self._completing = asyncio.Lock()
         self._flushing = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
+        self._door = self._open_door(doors) if doors is not None else None
+        self._answering: asyncio.Task[None] | None = None  # a knock
 
     # --- life ------------------------------------------------------------------------------------------------------------------------
 
@@ -105,15 +120,15 @@ class Incarnation:
     async def close(self) -> None:
         """Stop reading; the sandbox is left as it is."""
         self._part("the machine's sandbox was let go of in the middle of it")
+        if self._answering is not None:
+            self._tasks.append(self._answering)
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)  # not awaited one by one: our own cancellation must not be taken for theirs
+        if self._door is not None:
+            await self._door.close()
         self.line.close()
-
-    async def destroy(self) -> None:
-        await self.close()
-        await self.sandbox.destroy()
 
     async def _watch(self) -> None:
         self.lose(await self.sandbox.ended())
@@ -143,8 +158,7 @@ class Incarnation:
     async def _pump(self) -> None:
         try:
             while True:
-                for heard in await self.line.receive():
-                    self._take(heard)
+                self._take_all(await self.line.receive())
                 if self._end_frame is None:
                     await self.flush()
                 elif self._behind_end_bytes > BEHIND_END_BYTES_MAX:
@@ -172,6 +186,11 @@ class Incarnation:
         except TimeoutError:
             self.lose(Ending(How.KILLED, "the guest closed its link"))
 
+    def _take_all(self, batch: Sequence[Heard]) -> None:
+        """Here, so that nothing holds on to the last of them while the next is waited for: it may be large."""
+        for heard in batch:
+            self._take(heard)
+
     def _take(self, heard: Heard) -> None:
         match heard.message:
             case Outputs() as message:
@@ -197,12 +216,36 @@ class Incarnation:
                     self._answer(message)
             case FileTold() as message:
                 self._errands.hear(message)
+            case Knock():
+                self._answer_knock()
             case message:
                 raise ProtocolError(f"the guest said {type(message).__name__}, which only comes first")
 
     def _answer(self, message: GuestMessage) -> None:
         if (future := self._answers.get(type(message))) and not future.done():
             future.set_result(message)
+
+    # --- the way out -------------------------------------------------------------------------------------------------------------------
+
+    def _open_door(self, doors: Doors) -> Door | None:
+        """Before the guest's first `go`: the policy holds before anything of the user's runs."""
+        sock = self.sandbox.egress()
+        return None if sock is None else doors.open(sock, lambda: self._dossier.record)
+
+    async def reconsider_egress(self) -> None:
+        if self._door is not None:
+            await self._door.reconsider()
+
+    def _answer_knock(self) -> None:
+        """One at a time; a guest that knocks while it is answered has been heard."""
+        if self._door is not None and (self._answering is None or self._answering.done()):
+            nonce = secrets.token_bytes(NONCE_BYTES)
+            self._door.begin(nonce)
+            self._answering = self._loop.create_task(self._open_to(nonce))
+
+    async def _open_to(self, nonce: bytes) -> None:
+        with contextlib.suppress(SandboxLost):  # then there is nobody to open to
+            await self.line.send_control(OpenDoor(nonce=nonce.hex()))
 
     def _refuse_freeze(self, message: CannotFreeze) -> None:
         future = self._answers.get(Frozen)
@@ -312,6 +355,7 @@ class Incarnation:
             self._behind_end, self._end_frame, self._end, self._instruction, self._calls = [], None, None, None, None
             self._behind_end_bytes = 0
             self._next_seq.pop(ended.instruction, None)
+            self.line.ask()
             written = await self._dossier.write(events=events, step="end", **write)
             if frame:
                 await self.line.acknowledge(frame)
@@ -325,6 +369,7 @@ class Incarnation:
     async def start_turn(self, instruction: int, work: Work, calls: Calls | None = None) -> asyncio.Future[End]:
         end = self.expect_end(instruction, 0, calls)
         self.displays = 0
+        self.line.ask()
         with self._dossier.steps.step("run"):
             await self.line.send(Run(instruction, work.code, dict(work.env), list(work.functions)))
         return end
@@ -372,8 +417,8 @@ class Incarnation:
     async def kill(self, instruction: int) -> None:
         await self.line.send(Kill(instruction=instruction))
 
-    async def set_up(self, env: dict[str, str], limits: dict[str, int]) -> None:
-        await self.line.send(Setup(env=env, limits=limits))
+    async def set_up(self, env: dict[str, str], limits: dict[str, int], files: Mapping[str, str]) -> None:
+        await self.line.send(Setup(env=env, limits=limits, files=dict(files)))
 
     async def freeze(self) -> None:
         """The user's processes stand still and everything they said is on the tape (but behind a held end). Raises SaveFailed, and they go on."""
@@ -404,7 +449,8 @@ class Incarnation:
         async with self._completing:
             token = self._complete_token = secrets.randbits(31)
             try:
-                return await self._order(Complete(token, code, cursor), Completed, COMPLETE_SECONDS)
+                with self.line.awaited(COMPLETE_SECONDS):
+                    return await self._order(Complete(token, code, cursor), Completed, COMPLETE_SECONDS)
             except TimeoutError:
                 return Completed(token, busy=True)
 
@@ -416,12 +462,15 @@ class Incarnation:
             self._fail(self.failure)
 
     async def _order(self, message: GuestMessage, answer: type[Told], seconds: float | None = None) -> Told:
+        """Raises TimeoutError after so many seconds; where none are given, after those in which a guest must answer, if it was listened to."""
         future: asyncio.Future[Told] = self._loop.create_future()
         self._answers[answer] = future
         self._check_alive()
         try:
-            async with asyncio.timeout(seconds or self._settings.guest_answer_seconds):
+            async with asyncio.timeout(seconds):
                 await self.line.send(message)
+                if seconds is None and not await self.line.settled(future, self._settings.guest_answer_seconds):
+                    raise TimeoutError
                 return await future
         finally:
             del self._answers[answer]

@@ -21,6 +21,7 @@ from everforge.wire.errors import (
     EverforgeError,
     InstructionNotFound,
     NoCapacity,
+    QuotaExceeded,
     Refused,
     SandboxLost,
     SaveFailed,
@@ -28,7 +29,7 @@ from everforge.wire.errors import (
     WakeFailed,
     WrongState,
 )
-from everforge.wire.events import Answered, Ended, EndKind, Event
+from everforge.wire.events import Answered, Ended
 from everforge.wire.ids import MachineId
 from everforge.wire.messages import End
 
@@ -36,12 +37,13 @@ from .agenda import Agenda, Instruction, Operation, Work
 from .answers import Answers
 from .calls import Calls
 from .dossier import Dossier
+from .floor import Floor
 from .incarnation import Incarnation
 from .intake import Intake
-from .lifecycle import Residence, Turn, TurnArrow, turn
+from .lifecycle import Residence, Turn
 from .residency import Residency
 from .settings import MachineSettings
-from .turn import TurnRun
+from .waiting import Waiting
 
 T = TypeVar("T")
 BETWEEN_STEPS = frozenset({Residence.CREATING, Residence.AWAKE, Residence.ASLEEP, Residence.BROKEN, Residence.DELETED})
@@ -64,20 +66,20 @@ class Keeper:
     def __init__(self, dossier: Dossier, residency: Residency, agenda: Agenda, settings: MachineSettings) -> None:
         self.dossier = dossier
         self.residency = residency
-        self.turn = Turn.IDLE
         self.retired: Callable[[], None] = lambda: None
         self._agenda = agenda
         self._settings = settings
         self._intake = Intake(dossier, residency, agenda)
-        self._current: TurnRun | None = None
-        self._inherited: RunningTurn | None = None
+        self._floor = Floor(dossier, residency, agenda, settings)
         self.answers = Answers(dossier, residency, agenda, settings)
+        self._waiting = Waiting(self._floor, residency, agenda, self.answers)
+        self._inherited: RunningTurn | None = None
         self._pins = 0
         self._visitors = 0  # who talk with the guest beside its instructions, or wait for that
         self._settling = False  # the server is stopping: what has not begun is left to the next one
         self.failed = False
         self.expected: int | None = None  # an instruction that the guest had taken when its machine was taken over
-        self._active_at = time.monotonic()
+        self._seen_at = time.monotonic()
         self._task: asyncio.Task[None] | None = None
 
     # --- what others see -----------------------------------------------------------------------------------------------------------------
@@ -87,25 +89,24 @@ class Keeper:
         return self.dossier.record.id
 
     @property
+    def turn(self) -> Turn:
+        return self._floor.turn
+
+    @property
     def idle_since(self) -> float | None:
         quiet = self.residency.now is Residence.AWAKE and self.turn is not Turn.RUNNING and self._agenda.empty and not self._wanted
         return self._active_at if quiet else None
 
     @property
     def _wanted(self) -> bool:
-        if self.turn is Turn.WAITING:  # instructions behind the one that waits cannot run now
-            return bool(self._visitors) or self._has_news() or isinstance(self._agenda.first, Operation)
+        if self.waits:  # instructions behind the one that waits cannot run now
+            return bool(self._visitors) or self._waiting.has_news() or isinstance(self._agenda.first, Operation)
         return bool(self._visitors) or not self._agenda.empty
 
     @property
     def waits(self) -> bool:
         """For an answer of the client's program."""
-        return self.turn is Turn.WAITING
-
-    def _has_news(self) -> bool:
-        """Does an instruction that waited no longer wait, or is its answer there?"""
-        run = self._current
-        return run is not None and run.calls is not None and (run.is_over or bool(run.calls.undelivered) or not run.calls.waiting)
+        return self._floor.waits
 
     @property
     def guest_answer_seconds(self) -> float:
@@ -149,10 +150,7 @@ class Keeper:
 
     def suspend(self, instruction: Instruction, calls: Calls) -> None:
         """One that waits for an answer in the memory of a machine that sleeps. Its keeper stays: who asks is told the truth about it."""
-        self._agenda.expect(instruction.number)
-        calls.on_change = self._agenda.changed.set
-        self._current = self.residency.housing.waiting = TurnRun(None, instruction, self._settings, calls)
-        self.turn = Turn.WAITING
+        self._floor.suspend(instruction, calls)
 
     async def accept(self, work: Work, key: str | None, *, interrupt: bool = False) -> tuple[int, bool]:
         """Onto the tape, and only then a number. Legal while the machine is still being created, saved or woken.
@@ -176,7 +174,7 @@ class Keeper:
         await self.answers.record(await self._calls_of(answered.instruction), answered)
 
     async def _calls_of(self, number: int) -> Calls:
-        turn = self._current or self._inherited
+        turn = self._floor.current or self._inherited
         if turn is not None and turn.instruction.number == number and turn.calls is not None and not self._agenda.closed:
             return turn.calls
         found = await self.dossier.store.instruction(self.id, number)
@@ -214,15 +212,16 @@ class Keeper:
     @property
     def running(self) -> int | None:
         """The instruction whose turn it is."""
-        return self._current.instruction.number if self._current else None
+        current = self._floor.current
+        return current.instruction.number if current else None
 
     async def interrupt(self, *, pending: bool) -> bool:
         """End the running instruction, and those waiting if asked. True when there was something."""
         if pending:
             return await to_its_end(self._interrupt_all(self._agenda.unended))
-        if self._current is not None:
-            self._interrupt_current(self._current)
-        return self._current is not None
+        if (current := self._floor.current) is not None:
+            self._floor.interrupt(current)
+        return current is not None
 
     async def interrupt_one(self, number: int) -> bool:
         """True when it had not ended."""
@@ -230,30 +229,19 @@ class Keeper:
 
     async def _interrupt_all(self, numbers: Sequence[int]) -> bool:
         """Those that have not begun have their ends on the tape when it returns: whatever happens to the server then, they do not run."""
-        begun = {turn.instruction.number for turn in (self._current, self._inherited) if turn is not None} | {self.expected}
-        if self._current is not None and self._current.instruction.number in numbers:
-            self._interrupt_current(self._current)
+        current = self._floor.current
+        begun = {turn.instruction.number for turn in (current, self._inherited) if turn is not None} | {self.expected}
+        if current is not None and current.instruction.number in numbers:
+            self._floor.interrupt(current)
         if waiting := [number for number in numbers if number not in begun]:
             self._agenda.pull_out(waiting)
             try:
                 ends = [Ended(instruction=number, end="interrupted", error="interrupted before it ran") for number in waiting]
                 with self.pinned():
-                    self._tell(await self.dossier.write(events=ends, step="end"))
+                    self._floor.tell(await self.dossier.write(events=ends, step="end"))
             finally:
                 self._agenda.put_back(waiting)
         return bool(numbers)
-
-    def _tell(self, written: Sequence[Event]) -> None:
-        for ended in written:
-            assert isinstance(ended, Ended)
-            self._agenda.tell(ended)
-
-    def _interrupt_current(self, run: TurnRun) -> None:
-        if self.waits:
-            run.ask_to_stop()  # the machine may be asleep, or just being saved
-            self._agenda.changed.set()
-        else:
-            run.interrupt()
 
     @asynccontextmanager
     async def at_hand(self) -> AsyncGenerator[Incarnation]:
@@ -268,7 +256,7 @@ class Keeper:
                     incarnation.gate.leave()
             finally:
                 self._visitors -= 1
-                self._active_at = time.monotonic()
+                self._seen_at = time.monotonic()
                 self._agenda.changed.set()
 
     async def _reach(self) -> Incarnation:
@@ -283,7 +271,7 @@ class Keeper:
                     return incarnation
             elif wake is None:
                 await self.residency.check_accepting()
-                wake = self._put("wake", self.residency.ensure_awake, first=self.turn is Turn.WAITING)
+                wake = self._put("wake", self.residency.ensure_awake, first=self.waits)
             # Instructions that stand before it may wake the machine as well, and then run for long.
             await _first([*([wake.done] if wake else []), asyncio.ensure_future(moved.wait())])
             if wake is not None and wake.done.done():
@@ -330,14 +318,14 @@ class Keeper:
         self._settling = True
         self.dossier.stir()
         self._agenda.clear(Refused("the server is stopping; nothing was done"))
-        running = self._current or self._inherited
+        running = self._floor.current or self._inherited
         if running is not None and not self.waits and (end := self._agenda.end(running.instruction.number)):
             await asyncio.wait([end], timeout=self._settings.stop_grace_seconds)
-            if self._current is not None and not self.waits:  # one that waits sleeps with its machine
+            if (current := self._floor.current) is not None and not self.waits:  # one that waits sleeps with its machine
                 if not at_any_price:
-                    log.warning("machine %s stays awake: its instruction %d runs on", self.dossier.record.name, self._current.instruction.number)
+                    log.warning("machine %s stays awake: its instruction %d runs on", self.dossier.record.name, current.instruction.number)
                     return
-                self._current.insist("interrupted")
+                current.insist("interrupted")
                 await asyncio.wait([end], timeout=self._settings.interrupt_grace_seconds + self._settings.kill_grace_seconds)
         sleep = asyncio.ensure_future(self.operate("stop", self.hibernate))
         full = asyncio.ensure_future(self.dossier.waits_for_room.wait())  # for who knows how long
@@ -383,10 +371,10 @@ class Keeper:
             raise incarnation.failure
         if self._inherited is not None:
             inherited, self._inherited = self._inherited, None
-            await self._run(inherited.instruction, lambda run: run.resume(inherited.end, inherited.ran_seconds), inherited.calls)
-        elif self.turn is Turn.WAITING:
-            assert self._current is not None
-            await self._wait_on(self._current)
+            await self._floor.begin(inherited.instruction, lambda run: run.resume(inherited.end, inherited.ran_seconds), inherited.calls)
+        elif self.waits:
+            if not await self._waiting.step(stopping=self._settling):
+                await self._do_meanwhile()
         elif (item := self._agenda.first) is None:
             await self._idle()
         elif isinstance(item, Operation):
@@ -400,19 +388,12 @@ class Keeper:
                 await self._take_turn(item)
 
     async def _lose(self, ending: Any) -> None:
-        last = self._current.instruction.number if self._current else self.residency.housing.effects
-        await self.residency.lose(ending, last)
-        self._let_turn_go()
-
-    def _let_turn_go(self) -> None:
-        """Its end is on the tape, and nobody here waits for it any more."""
-        self._current = self.residency.housing.waiting = None
-        if self.turn is not Turn.IDLE:
-            self.turn = turn(self.turn, TurnArrow.TURN_ENDED, self.residency.now)
+        await self.residency.lose(ending, self.residency.housing.effects if self.running is None else self.running)
+        self._floor.let_go()
 
     def _may_retire(self) -> bool:
         settled = self.residency.now in (Residence.ASLEEP, Residence.BROKEN, Residence.DELETED)
-        return settled and self._agenda.empty and not self._pins and self._current is None
+        return settled and self._agenda.empty and not self._pins and self._floor.current is None
 
     async def _idle(self) -> None:
         changed = self._agenda.changed
@@ -434,6 +415,10 @@ class Keeper:
                 await self.residency.hibernate(lambda: self._wanted)
 
     @property
+    def _active_at(self) -> float:
+        return max(self._seen_at, self._floor.used_at)
+
+    @property
     def _due_at(self) -> float:
         """When it has been idle for long enough."""
         return max(self._active_at + self.dossier.record.idle_seconds, self.residency.save_retry_at)
@@ -449,7 +434,7 @@ class Keeper:
         else:
             if not operation.done.done():
                 operation.done.set_result(result)
-        self._active_at = time.monotonic()
+        self._seen_at = time.monotonic()
 
     # --- instructions --------------------------------------------------------------------------------------------------------------------
 
@@ -460,76 +445,24 @@ class Keeper:
         try:
             await self.residency.ensure_awake()
         except (NoCapacity, WakeFailed, DiskFull) as e:
-            await self._end_without_run(number, "error", f"{e.code}: {e.message}", retry="later")
+            if isinstance(e, QuotaExceeded):  # nobody is answered with it, which would tell of it elsewhere
+                record = self.dossier.record
+                self.dossier.signals.tell("limit.hit", account=record.account, machine=record.name, limit=e.details.get("limit"))
+            await self._floor.end_without_run(number, "error", f"{e.code}: {e.message}", retry="later")
         except EverforgeError as e:
-            await self._end_without_run(number, "lost", f"{e.code}: {e.message}")
+            await self._floor.end_without_run(number, "lost", f"{e.code}: {e.message}")
         else:
             if not await self._agenda.is_wanted(number):  # it was interrupted while it was being woken
                 return
             if not (instruction.work.is_plain or self.residency.housing.guest_protocol >= 2):
-                await self._end_without_run(number, "error", f"GuestTooOld: {GUEST_TOO_OLD}")
+                await self._floor.end_without_run(number, "error", f"GuestTooOld: {GUEST_TOO_OLD}")
             elif not self._settling:
-                await self._run(instruction, lambda run: run.run())
+                await self._floor.begin(instruction, lambda run: run.run())
 
-    async def _end_without_run(self, number: int, end: EndKind, error: str, retry: Any = "never") -> None:
-        """Unless breaking down, or an interrupt, has ended it already."""
-        if await self._agenda.is_wanted(number):
-            self._tell(await self.dossier.write(events=[Ended(instruction=number, end=end, error=error, retry=retry)], step="end"))
-
-    async def _run(self, instruction: Instruction, begin: Callable[[TurnRun], Awaitable[End | None]], calls: Calls | None = None) -> None:
-        incarnation = self.residency.housing.incarnation
-        assert incarnation is not None
-        if calls is None and instruction.work.functions:
-            calls = Calls(instruction.work.functions)
-        if calls is not None:
-            calls.on_change = self._agenda.changed.set
-        run = self._current = TurnRun(incarnation, instruction, self._settings, calls)
-        self.turn = turn(self.turn, TurnArrow.TURN_STARTED, self.residency.now)
-        await self._follow(run, begin(run))
-
-    async def _follow(self, run: TurnRun, progress: Awaitable[End | None]) -> None:
-        """To its end, or until it waits for an answer."""
-        instruction = run.instruction
-        waits = False
-        try:
-            end = await progress
-            if end is None:
-                waits, self.residency.housing.waiting = True, run
-                return
-            self.residency.housing.waiting = None
-            self.residency.housing.effects = instruction.number
-            await self._record_end(run.ended(end, self.dossier.record.notice))
-        except SandboxLost:
-            return  # the loop sees that the sandbox is lost, and this instruction ends with the rest
-        finally:
-            self.turn = turn(self.turn, TurnArrow.CALLED if waits else TurnArrow.TURN_ENDED, self.residency.now)
-            self._active_at = time.monotonic()
-        self._current = None
-        if end.end == "died":
-            why = f"the interpreter died in instruction {instruction.number}, and what waited may have counted on its variables"
-            await self.residency.end_waiting("cancelled", f"cancelled: {why}", Refused(why))
-        if self.dossier.record.history == "each" and self.dossier.record.durability != "each":
-            with contextlib.suppress(SaveFailed, SandboxLost):
-                await self.residency.housing.save_point("each")
-
-    # --- one that waits for its client's program -----------------------------------------------------------------------------------------
-
-    async def _wait_on(self, run: TurnRun) -> None:
-        """One step. Meanwhile the machine may sleep and be saved, and operations are done; instructions behind it wait."""
-        assert run.calls is not None
+    async def _do_meanwhile(self) -> None:
+        """While an instruction waits for its client's program."""
         item = self._agenda.first
-        if not self._agenda.awaits(run.instruction.number):
-            self._let_turn_go()  # rolled back, reset or broken
-        elif run.is_over:
-            await self._follow(run, run.go_on())
-        elif run.is_asked_to_stop:
-            await self._stop_waiting(run)
-        elif self.answers.due(run.calls) and not self._settling:
-            await self.answers.deliver(run.calls)
-            self._active_at = time.monotonic()
-        elif not run.calls.waiting and self.residency.now is Residence.AWAKE:
-            await self._go_on(run)
-        elif isinstance(item, Operation):
+        if isinstance(item, Operation):
             self._agenda.take()
             await self._operate(item)
         elif item is not None and self._settling:
@@ -544,37 +477,9 @@ class Keeper:
         else:
             self._agenda.take()
 
-    async def _stop_waiting(self, run: TurnRun) -> None:
-        """An instruction in a sleeping machine is not woken to be told: it is let go of when the machine wakes."""
-        if self.residency.now is Residence.AWAKE:
-            await run.stop_waiting()
-        else:
-            await self._end_without_run(run.instruction.number, "interrupted", "KeyboardInterrupt: interrupted while the machine slept")
-            self._let_turn_go()
-
-    async def _go_on(self, run: TurnRun) -> None:
-        self.turn = turn(self.turn, TurnArrow.ANSWERED, self.residency.now)
-        self.residency.housing.waiting = None
-        await self._follow(run, run.go_on())
-
     async def hibernate(self) -> bool:
         """True when it sleeps afterwards. An instruction that waited and has just ended gets its end first; one that was just answered goes on."""
-        slept = await self.residency.hibernate(self._has_news)
-        run = self._current
-        if slept or run is None or not run.is_over:
-            return slept
-        await self._follow(run, run.go_on())
-        return await self.residency.hibernate()
-
-    async def _record_end(self, ended: Ended) -> None:
-        """Durable as its machine wants it; only then is it told."""
-        housing = self.residency.housing
-        assert housing.incarnation is not None
-        if self.dossier.record.durability == "each":
-            ended = await housing.save_with_end(ended)
-        else:
-            ended = await housing.incarnation.commit_end(ended, set=self.dossier.use())
-        self._agenda.tell(ended)
+        return await self._waiting.hibernate()
 
 
 async def _first(futures: Sequence[asyncio.Future[Any]]) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 
 from everforge.wire.ids import AccountId, MachineId
 
@@ -46,22 +44,3 @@ class Keepers:
 
 def _owned(keeper: Keeper) -> tuple[AccountId, str]:
     return keeper.dossier.record.account, keeper.dossier.record.name
-
-
-class Locks:
-    """One at a time of each name. A lock lives as long as anybody holds it or waits for it, and not longer."""
-
-    def __init__(self) -> None:
-        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
-
-    @asynccontextmanager
-    async def of(self, id: str) -> AsyncGenerator[None]:
-        lock, users = self._locks.get(id, (asyncio.Lock(), 0))
-        self._locks[id] = (lock, users + 1)
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, users = self._locks.pop(id)
-            if users > 1:
-                self._locks[id] = (lock, users - 1)

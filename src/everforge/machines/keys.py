@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from everforge.store.base import KeyRecord, MachineRecord, Store
 from everforge.wire.errors import KeyReused, MachineNotFound
 from everforge.wire.ids import AccountId, MachineId
 
-from .keepers import Locks
+from .locks import Locks
 
 KEPT_SECONDS = 24 * 3600.0  # a client that tries again later than that has forgotten why
 PRUNE_SECONDS = 3600.0
@@ -21,8 +20,10 @@ Make = Callable[[Key], Awaitable[Sequence[MachineRecord]]]
 
 
 class RequestKeys:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        """A clock that somebody sets must not make it forget: see clocks.py."""
         self._store = store
+        self._clock = clock
         self._locks = Locks()
         self._pruned_at = 0.0
 
@@ -36,7 +37,7 @@ class RequestKeys:
             if before is not None:
                 return await self._again(before, request_hash), False
             await self._prune()
-            now = time.time()
+            now = self._clock()
             return await make(
                 lambda made: KeyRecord(account=account, route=route, key=key, request=request_hash, made=made, created_at=now),
             ), True
@@ -51,7 +52,7 @@ class RequestKeys:
         return made
 
     async def _prune(self) -> None:
-        now = time.time()
-        if now >= self._pruned_at + PRUNE_SECONDS or now < self._pruned_at:
+        now = self._clock()
+        if now >= self._pruned_at + PRUNE_SECONDS:
             self._pruned_at = now
             await self._store.prune_keys(now - KEPT_SECONDS)

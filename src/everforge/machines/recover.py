@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from everforge.engine.base import Ending, How, Sandbox
 from everforge.store.base import MachineQuery, MachineRecord
-from everforge.wire.errors import EverforgeError, SandboxLost
+from everforge.wire.errors import EverforgeError, ProtocolError, SandboxLost
 from everforge.wire.events import START, Accepted
-from everforge.wire.ids import SandboxId
+from everforge.wire.ids import MachineId, SandboxId
 from everforge.wire.messages import Hello
 
 from . import deletion
@@ -26,6 +26,7 @@ from .guestline import GuestLine
 from .incarnation import Incarnation
 from .keeper import Keeper, RunningTurn
 from .lifecycle import Arrow, Residence
+from .weir import Flow
 
 if TYPE_CHECKING:
     from .forge import Forge
@@ -92,27 +93,40 @@ async def recover(forge: Forge) -> None:
     if await forge.store.unclean_boot():
         log.warning("the computer went down while a server was running: what was awake is back at its last snapshot")
         forge.why_gone = LOST_WITH_THE_COMPUTER
-    starts = await _recover_all(forge, survivors)
+    starts, failed = await _recover_all(forge, survivors)
     await asyncio.gather(*(_destroy(sandbox) for sandbox in survivors.values()))
     # Partial folders go now: a sandbox that was being saved wrote on until its save was over, and taking it over has waited for that; and no
     # keeper that could begin a new one is running yet.
-    await forge.snapshots.sweep(await forge.store.referenced_snapshots() | forge.templates.in_use, True)
-    await forge.store.purge_deleted(time.time() - forge.settings.deleted_kept_seconds)
+    await _tidy(forge)
     for start in starts:
         start()
     await _start_waiting(forge)
+    for id in failed:  # last: one at a time opens a machine
+        forge.reopen(id)
 
 
-async def _recover_all(forge: Forge, survivors: dict[SandboxId, Sandbox]) -> list[Start]:
+async def _tidy(forge: Forge) -> None:
+    """A disk that is full, or fails at it, must not keep a server from starting: the next start tidies up."""
+    try:
+        await forge.snapshots.sweep(await forge.store.referenced_snapshots() | forge.templates.in_use, True)
+        await forge.store.purge_deleted(time.time() - forge.settings.deleted_kept_seconds)
+    except EverforgeError as e:
+        log.warning("snapshots and records that nobody needs could not be removed, and stay until the next start: %s", e.message)
+
+
+async def _recover_all(forge: Forge, survivors: dict[SandboxId, Sandbox]) -> tuple[list[Start], list[MachineId]]:
+    """What starts the keepers of those that live on; and those that could not be put right."""
     starts: list[Start] = []
+    failed: list[MachineId] = []
     query = MachineQuery(residences=ON_THEIR_WAY, limit=PAGE)
     while page := await forge.store.machines(query):
         claimed = [(record, survivors.pop(record.sandbox, None) if record.sandbox else None) for record in page]
         found = await asyncio.gather(*(_recover_safely(forge, record, sandbox) for record, sandbox in claimed))
-        starts += [start for start in found if start]
+        starts += [start for start in found if callable(start)]
+        failed += [MachineId(id) for id in found if isinstance(id, str)]
         last = page[-1]
         query = MachineQuery(residences=ON_THEIR_WAY, limit=PAGE, before=(last.created_at, last.id))
-    return starts
+    return starts, failed
 
 
 async def open_keeper(forge: Forge, record: MachineRecord) -> Keeper:
@@ -128,13 +142,13 @@ async def open_keeper(forge: Forge, record: MachineRecord) -> Keeper:
     return _start(forge, keeper)
 
 
-async def _recover_safely(forge: Forge, record: MachineRecord, sandbox: Sandbox | None) -> Start | None:
-    """One machine that cannot be put right must not keep the others from being so; it is tried again when it is wanted."""
+async def _recover_safely(forge: Forge, record: MachineRecord, sandbox: Sandbox | None) -> Start | MachineId | None:
+    """One machine that cannot be put right must not keep the others from being so; it is tried again soon, and whenever it is wanted."""
     try:
         return await recover_one(forge, record, sandbox)
     except Exception:
-        log.exception("machine %s could not be recovered", record.name)
-        return None
+        log.exception("machine %s could not be recovered, and is tried again", record.name)
+        return record.id
 
 
 def _start(forge: Forge, keeper: Keeper, inherited: RunningTurn | None = None) -> Keeper:
@@ -167,6 +181,7 @@ async def recover_one(forge: Forge, record: MachineRecord, sandbox: Sandbox | No
         case Action.LOSE:
             keeper = forge.adopt(record)
             await _queue_unended(keeper)
+            keeper.dossier.awake_until = record.last_used_at  # and not over the time that the server, or the whole computer, was down
             await keeper.residency.lose(forge.why_gone, record.next_instruction - 1)
         case Action.TAKE_OVER:
             assert sandbox is not None
@@ -177,15 +192,16 @@ async def recover_one(forge: Forge, record: MachineRecord, sandbox: Sandbox | No
 
 
 async def _ask(forge: Forge, record: MachineRecord, sandbox: Sandbox | None) -> tuple[Guest, GuestLine | None, Hello | None]:
+    """A guest is gone when its line says so, and for no other reason: what the store raises says nothing about it, and is raised."""
     if sandbox is None:
         return Guest.GONE, None, None
-    line = GuestLine(sandbox.link)
+    have = await forge.store.received(record.id, record.epoch)
+    saving = record.residence in (Residence.SAVING, Residence.HIBERNATING)  # it answers when its save is over, and that cannot be hurried
+    patience = forge.settings.save_seconds if saving else forge.settings.guest_answer_seconds
+    line = GuestLine(sandbox.link, Flow(forge.weir, record.id))
     try:
-        have = await forge.store.received(record.id, record.epoch)
-        saving = record.residence in (Residence.SAVING, Residence.HIBERNATING)  # it answers when its save is over, and that cannot be hurried
-        patience = forge.settings.save_seconds if saving else forge.settings.guest_answer_seconds
         hello = await line.attach(record.epoch, have, patience)
-    except EverforgeError as e:
+    except (SandboxLost, ProtocolError) as e:
         log.warning("the sandbox of machine %s does not answer: %s", record.name, e)
         return Guest.GONE, None, None
     return Guest.FROZEN if hello.frozen else Guest.WENT, line, hello
@@ -193,9 +209,24 @@ async def _ask(forge: Forge, record: MachineRecord, sandbox: Sandbox | None) -> 
 
 async def _take_over(forge: Forge, record: MachineRecord, arrow: Arrow | None, sandbox: Sandbox, line: GuestLine, hello: Hello) -> Start:
     keeper = forge.adopt(record)
-    dossier, housing = keeper.dossier, keeper.residency.housing
-    forge.admission.take_over(record.id, record.memory_mb)
-    housing.incarnation = incarnation = Incarnation(sandbox, line, dossier, forge.settings, housing.errands)
+    housing = keeper.residency.housing
+    forge.admission.take_over(record.id, record.memory_mb, record.account)
+    housing.incarnation = incarnation = Incarnation(sandbox, line, keeper.dossier, forge.settings, housing.errands, forge.doors)
+    try:
+        inherited = await _continue(forge, keeper, incarnation, hello)
+        if arrow is not None:
+            await keeper.dossier.write(arrow)  # first: from here on it is awake for everybody, also if it is lost the next moment
+        await _go_on(keeper, incarnation, hello)
+    except BaseException:
+        await incarnation.close()
+        forge.admission.release(record.id)
+        raise
+    return lambda: _start(forge, keeper, inherited)
+
+
+async def _continue(forge: Forge, keeper: Keeper, incarnation: Incarnation, hello: Hello) -> RunningTurn | None:
+    """Reads on where the last keeper stopped. What the guest was at is returned, if it is a turn."""
+    record, housing = keeper.dossier.record, keeper.residency.housing
     incarnation.continue_background(await forge.store.outputs(record.id, None))
     housing.effects = await _effects(forge, record, hello)
     inherited: RunningTurn | None = None
@@ -210,21 +241,15 @@ async def _take_over(forge: Forge, record: MachineRecord, arrow: Arrow | None, s
         incarnation.expect_stray(hello.last)  # it was being let go of
     incarnation.begin()
     keeper.residency.notice_loss()
-    try:
-        if arrow is not None:
-            await dossier.write(arrow)  # first: from here on it is awake for everybody, also if it is lost the next moment
-        await _go_on(keeper, incarnation, hello)
-    except BaseException:
-        await incarnation.close()
-        forge.admission.release(record.id)
-        raise
-    return lambda: _start(forge, keeper, inherited)
+    return inherited
 
 
 async def _go_on(keeper: Keeper, incarnation: Incarnation, hello: Hello) -> None:
     """The limits of this server's settings count; what its user made of the environment meanwhile stays."""
     try:
-        await incarnation.set_up({}, keeper.residency.housing.guest_limits())
+        housing = keeper.residency.housing
+        surroundings = await housing.doors.surroundings(keeper.dossier.record)
+        await incarnation.set_up(dict(surroundings.env), housing.guest_limits(), surroundings.files)
         if hello.frozen:
             await incarnation.go()
         if hello.running is not None and keeper.expected != hello.running:

@@ -51,6 +51,8 @@ class NewMachine:
     tags: Mapping[str, str] | None = None
     metadata: Mapping[str, Any] | None = None
     env: Mapping[str, str] | None = None
+    egress: str | None = None
+    egress_allow: Sequence[str] | None = None
     expires_at: float | None = None  # seconds since 1970; it is deleted then
     from_snapshot: SnapshotOf | None = None  # it goes on from there, instead of beginning from its image
 

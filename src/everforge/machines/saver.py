@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,15 +20,20 @@ from .dossier import Dossier
 from .incarnation import Incarnation
 from .settings import MachineSettings
 
+log = logging.getLogger(__name__)
+
 
 class Saver:
-    def __init__(self, dossier: Dossier, engine: Engine, snapshots: Snapshots, settings: MachineSettings) -> None:
+    def __init__(
+        self, dossier: Dossier, engine: Engine, snapshots: Snapshots, settings: MachineSettings, steady: Callable[[], float] = time.time
+    ) -> None:
         self.loose: set[SnapshotId] = set()  # on the disk, and named by no record: not yet, or no longer
         self.partials: set[Path] = set()  # begun, and not known to be gone: a save that is cut off writes on until its sandbox ends
         self._dossier = dossier
         self._engine = engine
         self._snapshots = snapshots
         self._settings = settings
+        self._steady = steady
 
     @asynccontextmanager
     async def saved(self, incarnation: Incarnation, effects: int | None) -> AsyncGenerator[tuple[Path, Manifest, Position]]:
@@ -113,7 +119,8 @@ class Saver:
             costs = await self._snapshots.costs([p.snapshot for p in points])
             points = [replace(p, size_bytes=costs.get(p.snapshot, p.size_bytes)) for p in points]
         keep = Retention(count=self._settings.points_max, age_seconds=self._settings.points_age_seconds, bytes=self._settings.points_bytes_max)
-        return [p.snapshot for p in to_drop(points, keep, head=newest.snapshot, now=time.time()) if p.snapshot != spare]
+        now = min(time.time(), self._steady())  # no point has grown old because somebody set the clock
+        return [p.snapshot for p in to_drop(points, keep, head=newest.snapshot, now=now) if p.snapshot != spare]
 
     async def drop(self, snapshot: SnapshotId) -> None:
         """Let go of one point that is not the head."""
@@ -121,9 +128,16 @@ class Saver:
         await self.remove([snapshot])
 
     async def remove(self, dropped: list[SnapshotId]) -> None:
-        """The folders of points that no record names any more, unless another machine's does."""
+        """The folders of points that no record names any more, unless another machine's does.
+
+        What cannot be removed costs room and nothing else: it is tried again with the next ones, and swept away by the next server.
+        """
         self.loose.update(dropped)
-        for snapshot in dropped:
-            if not await self._dossier.store.snapshot_in_use(snapshot):
-                await self._snapshots.delete(snapshot)
-            self.loose.discard(snapshot)
+        for snapshot in sorted(self.loose):
+            try:
+                if not await self._dossier.store.snapshot_in_use(snapshot):
+                    await self._snapshots.delete(snapshot)
+            except EverforgeError as e:
+                log.warning("snapshot %s, which is not needed any more, could not be removed yet: %s", snapshot, e.message)
+            else:
+                self.loose.discard(snapshot)

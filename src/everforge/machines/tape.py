@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from everforge.store.base import Store
@@ -18,6 +18,9 @@ from everforge.wire.ids import MachineId
 
 READ_EVENTS = 256  # rows taken from the store at once
 RECENT_BYTES = 256 * 1024  # rough bound of what is kept in memory for the live readers of one machine
+
+
+Check = Callable[[], Awaitable[None]]
 
 
 class _Live:
@@ -91,8 +94,13 @@ class TapeReaders:
             live.ended = True
             live.wake_readers()
 
-    async def read(self, machine: MachineId, after: Position, *, follow: bool) -> AsyncGenerator[Event]:
-        """Every entry after `after`, in order, once; with `follow` for as long as the machine lives."""
+    def stir(self, machine: MachineId) -> None:
+        """Something else has changed: its readers check again whether they may read on."""
+        if live := self._live.get(machine):
+            live.wake_readers()
+
+    async def read(self, machine: MachineId, after: Position, *, follow: bool, check: Check | None = None) -> AsyncGenerator[Event]:
+        """Every entry after `after`, in order, once; with `follow` for as long as the machine lives, or until `check` raises something."""
         live = self._live.setdefault(machine, _Live(self._recent_events))
         live.readers += 1
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -105,6 +113,8 @@ class TapeReaders:
                 batch = live.after(after)
                 if batch is None:
                     batch = await self._store.events(machine, after, READ_EVENTS)
+                if check is not None:
+                    await check()  # after the look: what was written since the reader may read no longer is not told
                 for event in batch:
                     after = Position(event.position + event.width - 1)
                     yield event

@@ -145,30 +145,36 @@ class TurnRun:
 
     async def _interrupt(self) -> None:
         assert self._incarnation is not None
+        self._incarnation.line.await_answer(self._settings.interrupt_grace_seconds)
         with contextlib.suppress(EverforgeError):  # the sandbox is gone: `run` hears of it by itself
             await self._incarnation.interrupt(self.instruction.number)
 
     async def _insist(self) -> None:
         assert self._end is not None
         assert self._incarnation is not None
+        line = self._incarnation.line
         try:
             await self._incarnation.interrupt(self.instruction.number)
-            if await _settled(self._end, self._settings.interrupt_grace_seconds):
+            if await line.settled(self._end, self._settings.interrupt_grace_seconds):
                 return
             self._killed = True
             await self._incarnation.kill(self.instruction.number)
-            if await _settled(self._end, self._settings.kill_grace_seconds):
+            if await line.settled(self._end, self._settings.kill_grace_seconds):
                 return
         except EverforgeError:
             return  # the sandbox is gone: `run` hears of it by itself
         self._incarnation.lose(Ending(How.EXITED, "the guest answered neither an interrupt nor a kill"))
+
+    def _ended_in_time(self, end: End) -> bool:
+        """By its own word, which came late behind a flood of what was said before."""
+        return end.end in ("value", "error") and end.runtime_us <= self.instruction.work.timeout_seconds * 1e6
 
     def ended(self, end: End, notice: str | None) -> Ended:
         """The guest's word, in the tape's."""
         kind: EndKind = "error" if end.end == "died" else end.end
         error = _error_line(end)
         notes = [n for n in (notice, end.note) if n]
-        if self._why == "timed_out":
+        if self._why == "timed_out" and not self._ended_in_time(end):
             kind = "timed_out"
             error = f"Timed out after {self.instruction.work.timeout_seconds:g} s" + (f": {error}" if end.end == "died" and error else "")
             if end.end in ("value", "error"):
@@ -188,11 +194,6 @@ class TurnRun:
             note="; ".join(notes) or None,
             displays=self._incarnation.displays if self._incarnation else None,
         )
-
-
-async def _settled(future: asyncio.Future[End], seconds: float) -> bool:
-    done, _ = await asyncio.wait([future], timeout=seconds)
-    return bool(done)
 
 
 def _error_line(end: End) -> str | None:

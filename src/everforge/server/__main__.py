@@ -36,7 +36,7 @@ class Lines:
 def main(argv: list[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     data = (options.data or data_folder()).expanduser().absolute()
-    flags: dict[str, Any] = {"host": options.host, "port": options.port}
+    flags: dict[str, Any] = {"host": options.host, "port": options.port, "allow_hosts": options.allow_host, "egress": options.egress}
     try:
         if data.exists() and not data.is_dir():
             raise InvalidInput(f"{data} is a file, and machines need a folder: give another one with --data")
@@ -63,6 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--config", type=Path)
+    parser.add_argument("--allow-host", action="append")
+    parser.add_argument("--egress")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--welcome", action="store_true")
     return parser

@@ -12,13 +12,14 @@ from starlette.routing import Route as Path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from everforge.machines.settings import MachineSettings
-from everforge.wire.errors import RouteNotFound
+from everforge.wire.errors import EverforgeError, HostUnknown, RouteNotFound
 
 from .answers import refusal, to_json
 from .bounds import bounds
 from .calls import Call, new_request_id
 from .dispatch import Endpoint
-from .doors import connect, files, health, identity, instructions, machines, pages, repl, snapshots, tape
+from .doors import audit, connect, egress, files, health, identity, instructions, machines, pages, repl, secrets, snapshots, tape, webhooks
+from .hosts import Hosts
 from .openapi import document
 from .routes import Route, Routes, SocketRoute
 from .service import Service
@@ -54,7 +55,11 @@ DOORS: Sequence[Routes] = (
     tape.routes,
     snapshots.routes,
     files.routes,
+    egress.routes,
+    secrets.routes,
     identity.routes,
+    audit.routes,
+    webhooks.routes,
     health.routes,
     pages.routes,
     routes,
@@ -71,32 +76,46 @@ def application(service: Service) -> ASGIApp:
         *(WebSocketRoute(socket.path, SocketEndpoint(service, socket.scopes, socket.open)) for socket in SOCKETS),
         *(Path(path, Endpoint(service, path, methods)) for path, methods in _fixed_first(paths)),
     ]
-    service.metrics.watch_streams(lambda: service.streams.count)
-    return _Front(Router(routes, redirect_slashes=False, default=_not_found))
+    service.metrics.watch(service.streams, service.witness.recorder, service.webhooks)
+    return _Front(Router(routes, redirect_slashes=False, default=_not_found), Hosts(service.settings))
 
 
 def _fixed_first(paths: dict[str, dict[str, Route]]) -> list[tuple[str, dict[str, Route]]]:
     """`/machine/list` is not a machine of that name."""
-    return sorted(paths.items(), key=lambda item: item[0].endswith("{name}") or ":file}" in item[0])
+    return sorted(paths.items(), key=lambda item: item[0].endswith(("{name}", "{id}")) or ":file}" in item[0])
 
 
 class _Front:
-    """`//v1/...` is what some clients make of a base address with a slash at its end."""
+    """Who is asked for? And `//v1/...` is what some clients make of a base address with a slash at its end."""
 
-    def __init__(self, inner: ASGIApp) -> None:
+    def __init__(self, inner: ASGIApp, hosts: Hosts) -> None:
         self._inner = inner
+        self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "lifespan" and scope["path"].startswith("//"):
-            scope["path"] = "/" + scope["path"].lstrip("/")
-            scope["raw_path"] = b"/" + scope.get("raw_path", b"").lstrip(b"/")
+        if scope["type"] != "lifespan":
+            try:
+                self._hosts.check(_header(scope, b"host"))
+            except HostUnknown as error:
+                await _refuse(error, scope, receive, send)
+                return
+            if scope["path"].startswith("//"):
+                scope["path"] = "/" + scope["path"].lstrip("/")
+                scope["raw_path"] = b"/" + scope.get("raw_path", b"").lstrip(b"/")
         await self._inner(scope, receive, send)
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
         return
-    error = RouteNotFound(f"there is nothing at {scope['path'][:200]}; /openapi.json lists what there is")
+    await _refuse(RouteNotFound(f"there is nothing at {scope['path'][:200]}; /openapi.json lists what there is"), scope, receive, send)
+
+
+async def _refuse(error: EverforgeError, scope: Scope, receive: Receive, send: Send) -> None:
     response = refusal(error, new_request_id())
     if scope["type"] == "websocket":
         from starlette.websockets import WebSocket

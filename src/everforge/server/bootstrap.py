@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import resource
 from dataclasses import replace
 from pathlib import Path
 
+from everforge.egress.authorities import extra_certificates, host_bundle
+from everforge.egress.doors import EgressDoors
+from everforge.egress.packages import PackageIndex
+from everforge.egress.settings import EgressSettings
 from everforge.engine.base import Limits
 from everforge.engine.gvisor.engine import LINGER_SECONDS, Gvisor
 from everforge.engine.gvisor.supply import find_or_build
@@ -22,6 +27,7 @@ from everforge.machines.settings import MachineSettings
 from everforge.machines.steps import Steps
 from everforge.machines.templates import Templates
 from everforge.progress import Progress, Silent
+from everforge.signals import Signals
 from everforge.store.snapshots import SnapshotFolder
 from everforge.store.sql.store import SqlStore
 from everforge.wire.errors import DataFolderBusy, ImageDamaged
@@ -89,6 +95,7 @@ async def open_machines(
     data: Path | None = None,
     settings: MachineSettings | None = None,
     *,
+    egress: EgressSettings | None = None,
     progress: Progress | None = None,
     steps: Steps | None = None,
     warden_linger_seconds: float = LINGER_SECONDS,
@@ -118,6 +125,9 @@ async def open_machines(
         undo.push_async_callback(store.close)
         snapshots = SnapshotFolder(folder.snapshots)
         undo.push_async_callback(snapshots.close)
+        signals = Signals()
+        doors = await asyncio.to_thread(_doors, store, folder.path, egress, entry, signals)
+        undo.push_async_callback(doors.close)
         forge = Forge(
             engine=engine,
             store=store,
@@ -126,6 +136,8 @@ async def open_machines(
             settings=settings,
             host_memory_mb=host_memory_mb(),
             steps=steps,
+            doors=doors,
+            signals=signals,
         )
         machines = Machines(forge)
         if entry is not None:
@@ -136,6 +148,13 @@ async def open_machines(
             await _make_ready(machines, engine, folder, entry)
         undo.pop_all()
         return machines, folder
+
+
+def _doors(store: SqlStore, folder: Path, settings: EgressSettings | None, entry: CataloguedImage | None, signals: Signals) -> EgressDoors:
+    index = PackageIndex()
+    image = entry.image.root / "etc/ssl/certs/ca-certificates.crt" if entry is not None else Path(os.devnull)
+    extra = extra_certificates(host_bundle(index.settings.certificates), image) if entry is not None else ""
+    return EgressDoors(store.egress, folder, settings, index, extra, signals=signals, spent=store.add_egress)
 
 
 def _image_of_new_machines(name: str, catalogue: Catalogue, progress: Progress) -> CataloguedImage | None:

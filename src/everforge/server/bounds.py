@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
+from everforge.accounts.quotas import MOST
 from everforge.accounts.requests import EMAIL_LENGTH_MAX, TOKEN_NAME_LENGTH_MAX
+from everforge.egress.doors import LOG_LIMIT_MAX
 from everforge.machines.requests import FUNCTION_LENGTH_MAX, FUNCTIONS_MAX, KEY_LENGTH_MAX
 from everforge.machines.settings import MachineSettings
+from everforge.store.quotas import Quota
 from everforge.wire.ids import NAME_LENGTH_MAX
 
 from .settings import ServerSettings
 
+QUOTA_FIELDS = tuple(f.name for f in fields(Quota))
 Bounds = Mapping[str, Mapping[str, Any]]
 POSITION_MAX = 10**17  # of a tape; and of what can be asked for by number
 MACHINE_NAME = {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", "maxLength": NAME_LENGTH_MAX, "example": "c0-k3f8q2mz7xwa"}
@@ -58,12 +63,15 @@ def bounds(server: ServerSettings, machines: MachineSettings) -> Bounds:
         "scopes": {"minItems": 1},
         "tags": tags,
         "timeout_seconds": {"minimum": 0.001, "maximum": m.timeout_seconds_max},
+        "AttemptsQuery.before": NUMBER,
+        "AttemptsQuery.limit": {"minimum": 1, "maximum": LOG_LIMIT_MAX},
         "FilesQuery.limit": {"minimum": 1, "maximum": server.list_machines_max},
         "InstructionsQuery.after": {"minimum": -1, "maximum": POSITION_MAX},
         "ListMachines.limit": {"minimum": 1, "maximum": server.list_machines_max},
         "MachineChange.expires_at": {"description": "A time, or `never`."},
         "MachinesQuery.limit": {"minimum": 1, "maximum": server.list_machines_max},
         "MachinesQuery.tag": {"items": {"type": "string", "pattern": "^[^=]+="}},
+        **{f"QuotaChange.{name}": {"minimum": -1, "maximum": MOST} for name in QUOTA_FIELDS},
         "NewMachine.name": MACHINE_NAME,
         "NewSnapshot.name": SNAPSHOT_NAME,
         "NewToken.name": {"minLength": 1, "maxLength": TOKEN_NAME_LENGTH_MAX},

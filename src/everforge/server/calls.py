@@ -16,6 +16,7 @@ from everforge.wire.api import Scope
 from everforge.wire.errors import InvalidInput, Unauthenticated
 
 from .service import Service
+from .witness import Sight, address_of
 
 BROWSER_TOKEN = "_forevervm_jwt"  # query parameter of WebSockets made by browsers, which cannot set headers
 _KEY = re.compile(rf"[ -~]{{1,{KEY_LENGTH_MAX}}}")
@@ -27,6 +28,7 @@ class Call:
     request: Request
     caller: Identity | None  # None on routes that need no token
     id: str
+    sight: Sight  # for the audit log
 
     @property
     def identity(self) -> Identity:
@@ -34,9 +36,14 @@ class Call:
         return self.caller
 
     @property
+    def notes(self) -> dict[str, Any]:
+        """For the audit log: names, numbers and hashes, never what was said. Of what was checked, and so best of what was done."""
+        return self.sight.notes
+
+    @property
     def machines(self) -> Machines:
         """The caller's, and nobody else's."""
-        return self.service.machines.of(self.identity.account)
+        return self.service.machines.of(self.identity.account, self.identity.tags)
 
     @property
     def name(self) -> str:
@@ -61,22 +68,42 @@ def new_request_id() -> str:
     return secrets.token_hex(8)
 
 
-async def identify(service: Service, connection: HTTPConnection, *scopes: Scope, owner_only: bool = False) -> Identity:
-    """Raises Unauthenticated, Forbidden. A token that was seen before costs no wait."""
-    token = _token(connection)
-    identity = service.accounts.cached(token) or await service.accounts.identify(token)
+async def identify(
+    service: Service, connection: HTTPConnection, *scopes: Scope, owner_only: bool = False, of_machines: bool = True, sight: Sight | None = None
+) -> Identity:
+    """Raises Unauthenticated, Forbidden; `sight` is then told who it was all the same. A token that was seen before costs no wait."""
+    accounts, token = service.accounts, bearer(connection)
+    identity = accounts.cached(token)
+    if identity is None:
+        try:
+            if token is None:
+                raise Unauthenticated("a token is needed: send it as `Authorization: Bearer <token>`")
+            identity = await accounts.identify(token)  # what this server never gave out costs no look into the store
+        except Unauthenticated:
+            accounts.throttle.count_stranger(address_of(connection))  # who has a good token is not kept out by others at the same address
+            raise
+    if sight is not None:
+        sight.caller = identity
     for scope in scopes:
         identity.require(scope)
+    if not of_machines:
+        identity.require_everything()
     if owner_only:
         identity.require_owner()
     return identity
 
 
-def _token(connection: HTTPConnection) -> str:
+async def count(service: Service, identity: Identity) -> None:
+    """One more request of the account. Raises TooMany when it sends more than it may."""
+    quotas = service.accounts.quotas
+    quota = quotas.known(identity.account)
+    service.accounts.count(identity, await quotas.of(identity.account) if quota is None else quota)
+
+
+def bearer(connection: HTTPConnection) -> str | None:
+    """The token that came with it, good or not."""
     header = connection.headers.get("authorization")
     if header is None and connection.scope["type"] == "websocket":
         header = f"Bearer {connection.query_params.get(BROWSER_TOKEN, '')}"
     kind, _, token = (header or "").partition(" ")
-    if kind.lower() != "bearer" or not token.strip():
-        raise Unauthenticated("a token is needed: send it as `Authorization: Bearer <token>`")
-    return token.strip()
+    return token.strip() or None if kind.lower() == "bearer" else None

@@ -12,8 +12,14 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from everforge.accounts.settings import AccountSettings
 from everforge.accounts.settings import check as check_accounts
+from everforge.audit.settings import AuditSettings
+from everforge.audit.settings import check as check_audit
+from everforge.egress.settings import EgressSettings
+from everforge.egress.settings import check as check_egress
 from everforge.machines.settings import MachineSettings
 from everforge.machines.settings import check as check_machines
+from everforge.webhooks.settings import WebhookSettings
+from everforge.webhooks.settings import check as check_webhooks
 from everforge.wire.errors import InvalidInput
 from everforge.wire.ids import show
 
@@ -23,7 +29,7 @@ from .settings import check as check_server
 FILE = "everforge.toml"
 PREFIX = "EVERFORGE_"
 FILE_BYTES_MAX = 1024 * 1024
-_PARTS = (ServerSettings, AccountSettings, MachineSettings)
+_PARTS = (ServerSettings, AccountSettings, MachineSettings, EgressSettings, AuditSettings, WebhookSettings)
 _HINTS = {name: hint for part in _PARTS for name, hint in get_type_hints(part).items()}
 
 assert len(_HINTS) == sum(len(fields(part)) for part in _PARTS), "two settings have the same name"
@@ -43,6 +49,9 @@ class Configuration:
     server: ServerSettings
     accounts: AccountSettings
     machines: MachineSettings
+    egress: EgressSettings
+    audit: AuditSettings
+    webhooks: WebhookSettings
     given: tuple[Given, ...]
 
 
@@ -63,6 +72,9 @@ def load(flags: Mapping[str, Any], data: Path, file: Path | None = None, environ
     check_server(made.server)
     check_accounts(made.accounts)
     check_machines(made.machines)
+    check_egress(made.egress)
+    check_audit(made.audit)
+    check_webhooks(made.webhooks)
     return made
 
 
@@ -94,7 +106,7 @@ def _read(name: str, value: Any, source: str) -> Any:
 def _as(hint: Any, value: Any) -> Any:
     """A value of the type, from text where it comes as that. Raises ValueError, TypeError."""
     if get_origin(hint) is tuple:
-        parts = value.split(",") if isinstance(value, str) else value
+        parts = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
         return tuple(_as(get_args(hint)[0], part) for part in parts)
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
@@ -121,5 +133,5 @@ def _kind(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(map(str, get_args(hint)))
     if get_origin(hint) is tuple:
-        return "a list of whole numbers"
+        return "a list of texts" if get_args(hint)[0] is str else "a list of whole numbers"
     return {int: "a whole number", float: "a number", str: "text", bool: "true or false"}.get(hint, str(hint))

@@ -13,14 +13,15 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from everforge import __version__
-from everforge.wire.errors import EverforgeError, MethodNotAllowed
+from everforge.wire.errors import EverforgeError, MethodNotAllowed, Unauthenticated
 
 from .answers import VERSION_HEADER, departing, refusal
 from .bodies import decode, decode_query, query_values, read_body
-from .calls import Call, check_key, identify, new_request_id
+from .calls import Call, bearer, check_key, count, identify, new_request_id
 from .routes import Route
 from .service import Service
 from .streams import Cut
+from .witness import Sight, address_of, of_answer, of_path
 
 log = logging.getLogger(__name__)
 
@@ -63,15 +64,43 @@ class Endpoint:
                 response = refusal(MethodNotAllowed(f"{self._path} takes {self._allow}, not {request.method[:20]}"), request_id)
                 response.headers["Allow"] = self._allow
                 return response
-            return await self._handle(route, request, request_id)
+            return await self._witnessed(route, request, request_id)
         except EverforgeError as e:
             return refusal(e, request_id)
         except Exception:
             log.exception("request %s (%s %s) failed", request_id, request.method, self._path)
-            return refusal(EverforgeError(f"a mistake of the server's; its log tells more of request {request_id}"), request_id)
+            return refusal(_mistake(request_id), request_id)
 
-    async def _handle(self, route: Route, request: Request, request_id: str) -> Response:
-        caller = None if route.scope is None else await identify(self._service, request, route.scope, owner_only=route.owner_only)
+    async def _witnessed(self, route: Route, request: Request, request_id: str) -> Response:
+        """What changes something, or is refused for who asks, is seen by the audit log before it is answered."""
+        sight = Sight(route.action, f"{route.method} {route.path}", address_of(request), request_id)
+        sight.wait = route.scope != "exec"  # what happens inside machines is on their tapes, and must be quick
+        try:
+            response = await self._handle(route, request, request_id, sight)
+        except EverforgeError as e:
+            if isinstance(e, Unauthenticated):
+                sight.token = self._service.accounts.id_of(bearer(request))
+            await self._service.witness.saw(sight, e)
+            raise
+        except Exception:
+            await self._service.witness.saw(sight, _mistake(request_id))
+            raise
+        if route.action is not None:
+            await self._service.witness.saw(sight, None)
+        return response
+
+    async def _handle(self, route: Route, request: Request, request_id: str, sight: Sight) -> Response:
+        sight.machine = request.path_params.get("name")
+        sight.notes |= of_path(request.path_params)
+        caller = (
+            None
+            if route.scope is None
+            else await identify(self._service, request, route.scope, owner_only=route.owner_only, of_machines=route.of_machines, sight=sight)
+        )
+        if caller is not None:
+            await count(self._service, caller)
+        elif route.action is not None:  # sign-up, log-in; to look at what everybody may see is cheap, and how one knows that the server lives
+            self._service.accounts.throttle.count_stranger(sight.address)
         given: dict[str, Any] = {}
         if route.keyed:
             check_key(request.headers.get("idempotency-key"))
@@ -80,10 +109,16 @@ class Endpoint:
         if route.body is not None:
             given["body"] = await self._body(route, route.body, request)
             if route.scope is not None:  # its body took its time, and the token may be good no longer
-                caller = await identify(self._service, request, route.scope, owner_only=route.owner_only)
-        made = route.handler(Call(self._service, request, caller, request_id), **given)
+                caller = await identify(self._service, request, route.scope, owner_only=route.owner_only, of_machines=route.of_machines)
+        made = route.handler(Call(self._service, request, caller, request_id, sight), **given)
         found = await made if inspect.isawaitable(made) else made
-        return found if isinstance(found, Response) else await departing(self._service.departures, found)
+        if route.action is not None:
+            sight.notes |= of_answer(found)
+            sight.machine = sight.machine or sight.notes.pop("machine_name", None)
+        response = found if isinstance(found, Response) else await departing(self._service.departures, found)
+        if route.confidential:
+            response.headers["Cache-Control"] = "no-store"
+        return response
 
     async def _body(self, route: Route, cls: type, request: Request) -> Any:
         settings = self._service.settings
@@ -91,6 +126,10 @@ class Endpoint:
         with self._service.arrivals.new() as arrival:
             body = await read_body(request, settings, arrival, bytes_max)
             return decode(cls, body) if body.strip() or route.body_required else cls()
+
+
+def _mistake(request_id: str) -> EverforgeError:
+    return EverforgeError(f"a mistake of the server's; its log tells more of request {request_id}")
 
 
 async def _headers_of(response: StreamingResponse) -> Response:

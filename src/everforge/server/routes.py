@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, get_type_hints
 
+from everforge.wire import api
 from everforge.wire.api import Scope
 from everforge.wire.errors import EverforgeError
 
@@ -28,7 +29,14 @@ class Route:
     upload: bool = False  # its body is read by the handler, as it comes
     keyed: bool = False  # an Idempotency-Key makes it safe to repeat
     owner_only: bool = False
+    confidential: bool = False  # its answer holds a token or a secret that is shown this once: nothing on the way is to keep it
+    action: str | None = None  # what the audit log calls it; None: it only reads, and its calls are no entries
     example: Any = None  # of the body
+
+    @property
+    def of_machines(self) -> bool:
+        """A token that is for some machines alone may use it."""
+        return self.path.startswith("/v1/machine/") or self.path in ("/v1/whoami", "/v1/account")
 
     @property
     def summary(self) -> str:
@@ -43,7 +51,10 @@ class Routes:
     routes: list[Route] = field(default_factory=list[Route])
 
     def add(self, method: str, path: str, *, scope: Scope | None, **more: Any) -> Callable[[Handler], Handler]:
-        """`body` and `query` of the handler's parameters, and its answer, are the types that they are annotated with."""
+        """`body` and `query` of the handler's parameters, and its answer, are the types that they are annotated with.
+
+        Whatever is not a GET is taken to change something, and is in the audit log under its `action`; `action=None` says that it only reads.
+        """
 
         def register(handler: Handler) -> Handler:
             hints = get_type_hints(handler)
@@ -58,7 +69,8 @@ class Routes:
                     body=_plain(hints.get("body")),
                     body_required="body" in parameters and parameters["body"].default is inspect.Parameter.empty,
                     query=hints.get("query"),
-                    answer=answer if isinstance(answer, type) and answer.__module__.endswith("wire.api") else more.pop("answer", None),
+                    action=more.pop("action", None if method == "GET" else f"{self.tag}.{handler.__name__}"),
+                    answer=answer if isinstance(answer, type) and answer.__module__.startswith(f"{api.__name__}.") else more.pop("answer", None),
                     **more,
                 )
             )

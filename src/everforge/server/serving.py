@@ -17,8 +17,13 @@ import uvicorn
 
 from everforge.accounts.mail import mailer_of
 from everforge.accounts.service import Accounts
+from everforge.audit.recorder import Recorder
+from everforge.audit.settings import AuditSettings
+from everforge.egress.doors import EgressDoors
 from everforge.machines.service import Machines
 from everforge.progress import Progress
+from everforge.webhooks.service import Webhooks
+from everforge.webhooks.settings import WebhookSettings
 from everforge.wire.errors import InvalidInput
 
 from . import address
@@ -28,11 +33,13 @@ from .bootstrap import close_machines, open_machines
 from .configuration import Configuration
 from .connections import Addresses, limited
 from .departures import Departures
+from .lookout import Lookout
 from .metrics import Metrics
 from .service import Service
 from .settings import ServerSettings
 from .socketconnections import limited_sockets
 from .streams import Streams
+from .witness import Witness
 
 log = logging.getLogger(__name__)
 BACKLOG = 2048
@@ -70,21 +77,34 @@ def door(service: Service) -> Door:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # X-Forwarded-For is whatever a client likes: it would choose its own address, for the log and for every limit
         timeout_keep_alive=cast(int, settings.keep_alive_seconds),  # it takes fractions too
         timeout_graceful_shutdown=cast(int, settings.stop_seconds),
     )
     return Door(config, service.streams)
 
 
-def service_of(machines: Machines, accounts: Accounts, settings: ServerSettings) -> Service:
+def service_of(
+    machines: Machines, accounts: Accounts, settings: ServerSettings, audit: AuditSettings | None = None, webhooks: WebhookSettings | None = None
+) -> Service:
+    audit, webhooks = audit or AuditSettings(), webhooks or WebhookSettings()
+    forge, metrics = machines.forge, Metrics()
+    assert isinstance(forge.doors, EgressDoors)  # bootstrap gave them
+    hooks = Webhooks(forge.store.webhooks, forge.store.accounts, webhooks)
+    forge.quotas = forge.doors.allowances.quotas = accounts.quotas
+    forge.signals.listen(Lookout(hooks, metrics, webhooks).hear)
     return Service(
         machines,
+        forge.doors,
         accounts,
         settings,
-        Metrics(),
+        metrics,
         Streams(accounts, settings.streams_per_account_max),
         Arrivals(settings.arriving_bytes_max),
         Departures(settings.departing_bytes_max),
+        Witness(Recorder(forge.store.audit, audit), audit, forge.signals),
+        hooks,
+        forge.signals,
     )
 
 
@@ -115,15 +135,16 @@ def url_of(settings: ServerSettings, listener: socket.socket) -> str:
 async def served(service: Service, listener: socket.socket) -> AsyncGenerator[asyncio.Task[None]]:
     """Answers from the beginning of the block to its end; what is yielded ends when it no longer does."""
     server = door(service)
-    task = asyncio.ensure_future(server.serve([listener]))
-    try:
-        while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn has no event for it
-            await asyncio.sleep(0.005)
-        yield task
-    finally:
-        server.should_exit = True
-        await asyncio.wait([task])
-        listener.close()
+    async with service.webhooks.running(), service.witness.recorder.running():
+        task = asyncio.ensure_future(server.serve([listener]))
+        try:
+            while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn has no event for it
+                await asyncio.sleep(0.005)
+            yield task
+        finally:
+            server.should_exit = True
+            await asyncio.wait([task])
+            listener.close()
 
 
 async def serve(configuration: Configuration, data: Path, progress: Progress, ready: Callable[[str, Accounts], None]) -> None:
@@ -132,14 +153,17 @@ async def serve(configuration: Configuration, data: Path, progress: Progress, re
     listener = listen(configuration.server)
     async with contextlib.AsyncExitStack() as undo:
         undo.callback(listener.close)
-        machines, folder = await open_machines(data, configuration.machines, progress=progress)
+        linger_seconds = configuration.server.warden_linger_seconds
+        machines, folder = await open_machines(
+            data, configuration.machines, egress=configuration.egress, progress=progress, warden_linger_seconds=linger_seconds
+        )
         undo.push_async_callback(close_machines, machines, folder)
         if stop.is_set():
             return  # nobody waits for it any more
         accounts = Accounts(machines.forge.store.accounts, folder.path, configuration.accounts, mailer_of(configuration.accounts))
         await accounts.start()
         undo.push_async_callback(accounts.close)
-        service = service_of(machines, accounts, configuration.server)
+        service = service_of(machines, accounts, configuration.server, configuration.audit, configuration.webhooks)
         url = url_of(configuration.server, listener)
         async with served(service, listener) as serving:
             undo.callback(address.forget, folder.path)

@@ -15,6 +15,8 @@ class ServerSettings:
     port: int = 8787
     public_url: str = ""  # where clients reach it, if not at host and port; for links and mails
 
+    hosts: tuple[str, ...] = ()  # names that it answers to, beside those of this computer, while it listens on this computer alone: a proxy's
+
     # --- limits of what comes in
     header_bytes_max: int = 65_536  # request line and headers together
     header_seconds: float = 20.0  # for all of them to arrive: a client that drips is shown the door
@@ -35,6 +37,7 @@ class ServerSettings:
     early_seconds: float = 1.0  # a result that takes longer gets its headers first
     write_seconds: float = 120.0  # for a client to take a frame; one that does not is cut off, and may come back to where it was
     stop_seconds: float = 5.0  # for answers under way when the server stops
+    warden_linger_seconds: float = 30.0  # a warden with nothing to hold waits so long for a server that is being restarted
 
     # --- pages
     list_machines_max: int = 1000

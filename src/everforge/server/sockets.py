@@ -18,13 +18,16 @@ from everforge.wire.ids import show
 
 from .answers import refusal, to_json
 from .bodies import TOO_HEAVY, decode
-from .calls import identify, new_request_id
+from .calls import bearer, count, identify, new_request_id
 from .departures import LARGE_BYTES, Departures, size_of
 from .service import Service
 from .weight import is_too_heavy
+from .witness import Scene, Sight, address_of
 
 log = logging.getLogger(__name__)
 REQUEST_ID_LENGTH_MAX = 200
+NEW = "new"  # in the place of a name: a machine is made for the connection, and
+CREATES = "machine.create"  # is what the audit log calls it
 BROKEN_PROTOCOL, STOPPING, FAILED, TOKEN_REVOKED, MACHINE_DELETED, TOO_SLOW = 1008, 1012, 1011, 4001, 4404, 4408
 
 
@@ -108,16 +111,24 @@ class SocketEndpoint:
         websocket = WebSocket(scope, receive, send)
         request_id = new_request_id()
         await websocket.receive()  # websocket.connect
+        sight = _sight(websocket, request_id)
         try:
-            identity = await identify(self._service, websocket, *self._scopes)
+            identity = await identify(self._service, websocket, *self._scopes, sight=sight)
             self._service.streams.check_room(identity)
-            talk = await self._open(self._service, identity, websocket)
+            await count(self._service, identity)
+            scene = Scene(self._service.witness, identity, sight.address, request_id, lambda: count(self._service, identity))
+            talk = await self._open(self._service, identity, websocket, scene)
         except EverforgeError as e:
+            if sight.caller is None:
+                sight.token = self._service.accounts.id_of(bearer(websocket))
+            await self._service.witness.saw(sight, e)
             await websocket.send_denial_response(refusal(e, request_id))
             return
         except Exception:
             log.exception("WebSocket %s (%s) failed before it was opened", request_id, show(scope["path"]))
-            await websocket.send_denial_response(refusal(EverforgeError(f"a mistake of the server's, request {request_id}"), request_id))
+            error = EverforgeError(f"a mistake of the server's, request {request_id}")
+            await self._service.witness.saw(sight, error)
+            await websocket.send_denial_response(refusal(error, request_id))
             return
         await websocket.send({"type": "websocket.accept", "headers": [(b"x-everforge-version", __version__.encode())]})
         socket = Socket(websocket, self._service.departures, self._service.settings.write_seconds)
@@ -153,6 +164,12 @@ class SocketEndpoint:
             await socket.close(FAILED, f"a mistake of the server's, request {request_id}")
 
 
+def _sight(websocket: WebSocket, request_id: str) -> Sight:
+    name = websocket.path_params.get("name")
+    action, machine = (CREATES, None) if name == NEW else (None, name)
+    return Sight(action, f"WebSocket {websocket.scope['path'][:100]}", address_of(websocket), request_id, machine=machine)
+
+
 async def both(first: Awaitable[None], second: Awaitable[None]) -> None:
     """Until one of them ends; the other is then cancelled. The first error of either is raised."""
     tasks = [asyncio.ensure_future(first), asyncio.ensure_future(second)]
@@ -175,6 +192,14 @@ def request_id_of(message: dict[str, Any]) -> str | int | None:
     if found is None or (type(found) is int and -(2**63) <= found < 2**64):
         return found
     raise InvalidInput(f"a request_id is a text of at most {REQUEST_ID_LENGTH_MAX} characters or a whole number of 64 bits")
+
+
+def request_id_or_none(message: dict[str, Any]) -> str | int | None:
+    """The same for a refusal, which may be of just that."""
+    try:
+        return request_id_of(message)
+    except InvalidInput:
+        return None
 
 
 def unexpected(what: str) -> EverforgeError:

@@ -37,7 +37,8 @@ def machine_fields(view: MachineView) -> dict[str, Any]:
         "expires_at": to_wire_or_none(r.expires_at), "tags": dict(r.tags), "metadata": dict(r.metadata), "memory_mb": r.memory_mb,
         "cpus": r.cpus, "disk_mb": r.disk_mb, "processes": r.processes, "engine": r.engine, "image": r.image, "idle_seconds": r.idle_seconds,
         "history": r.history, "durability": r.durability,
-        "egress": "none", "next_instruction": r.next_instruction, "pending_instructions": view.pending,
+        "egress": r.egress.get("policy", "none"), "egress_allow": list(r.egress.get("allow", ())),
+        "next_instruction": r.next_instruction, "pending_instructions": view.pending,
         "error": r.error, "running": view.state in RUNNING, "has_pending_instruction": pending,
         "has_pending_instructions": pending,
     }  # fmt: skip

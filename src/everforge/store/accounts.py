@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from everforge.wire.ids import AccountId, InvitationId, TokenId
+
+from .quotas import QuotaRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,7 @@ class TokenRecord:
     last_used_at: float | None = None  # written now and then
     expires_at: float | None = None
     revoked_at: float | None = None
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])  # only for machines that have all of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,18 @@ class AccountBook(Protocol):
 
     async def delete_account(self, id: AccountId, at: float) -> Sequence[TokenId]:
         """Its tokens are revoked with it, and returned. Raises AccountNotFound; WrongState while it has machines."""
+        ...
+
+    async def quota(self, account: AccountId) -> QuotaRecord:
+        """What was set for it; nothing, if nothing was."""
+        ...
+
+    async def quotas(self) -> Mapping[AccountId, QuotaRecord]:
+        """Of all accounts for which something was set."""
+        ...
+
+    async def change_quota(self, account: AccountId, values: Mapping[str, Any]) -> QuotaRecord:
+        """These fields of it, durably; the others stay, and no other change comes in between. As it is then. Raises AccountNotFound."""
         ...
 
     async def add_token(self, token: TokenRecord, at_most: int) -> None:

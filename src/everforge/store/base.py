@@ -15,6 +15,10 @@ from everforge.wire.events import Event, Position
 from everforge.wire.ids import AccountId, MachineId, MachineName, SandboxId, SnapshotId
 
 from .accounts import AccountBook
+from .audit import AuditBook
+from .egress import EgressBook
+from .quotas import UNLIMITED, Quota
+from .webhooks import WebhookBook
 
 History = Literal["idle", "each"]
 Durability = Literal["idle", "each"]
@@ -43,6 +47,7 @@ class MachineRecord:
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    egress: Mapping[str, Any] = field(default_factory=dict[str, Any])  # what it may reach, in the words of egress.policy; empty: nothing
     sandbox: SandboxId | None = None  # the one that is, or is about to be, this machine
     epoch: int = 0  # of the link; raised at every restore
     head: SnapshotId | None = None  # the point that its memory comes from, or is
@@ -54,6 +59,7 @@ class MachineRecord:
     source: MachineId | None = None  # the machine it was forked from, and
     source_position: Position | None = None  # the last position of that one's tape that is also on this one's
     expires_at: float | None = None  # it is deleted soon after
+    awake_since: float | None = None
     deleted_at: float | None = None  # set: its name is free, and it is in no list; row and tape stay until purged
 
 
@@ -83,6 +89,7 @@ class Change:
     events: Sequence[Event] = ()  # appended to the tape, in order
     add_points: Sequence[PointRecord] = ()
     drop_points: Sequence[SnapshotId] = ()
+    awake_ms: int = 0  # how long it was awake until now, for the usage of its account
     durable: bool = False  # survives a power cut when it returns; otherwise it survives a crash of the server
 
 
@@ -113,6 +120,8 @@ class UsageRecord:
     residences: Mapping[str, int]  # how many machines, deleted ones aside
     instructions: int  # accepted, and
     runtime_ms: int  # how long they ran: also those of machines that are gone
+    egress_bytes: int  # sent out by its machines, and received
+    awake_ms: int  # of all its machines together, those that are awake now included
     disk_bytes: int  # of snapshots as they were saved; what they share with others is stored once, and takes less
 
 
@@ -120,16 +129,33 @@ class Store(Protocol):
     @property
     def accounts(self) -> AccountBook: ...
 
+    @property
+    def egress(self) -> EgressBook: ...
+
+    @property
+    def audit(self) -> AuditBook: ...
+
+    @property
+    def webhooks(self) -> WebhookBook: ...
+
     async def create(
-        self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = (), key: KeyRecord | None = None
+        self,
+        record: MachineRecord,
+        events: Sequence[Event] = (),
+        points: Sequence[PointRecord] = (),
+        key: KeyRecord | None = None,
+        quota: Quota = UNLIMITED,
     ) -> Sequence[Event]:
         """A new machine, durably. Returns the events with their positions.
 
-        Raises NameTaken, MachineNotFound (of a fork's source), AccountNotFound (deleted), KeyReused, DiskFull.
+        Raises NameTaken, MachineNotFound (of a fork's source), AccountNotFound (deleted), KeyReused, DiskFull; QuotaExceeded where the account
+        would have more than its quota, also when others are made at the same time.
         """
         ...
 
-    async def create_together(self, machines: Sequence[tuple[MachineRecord, Sequence[Event], PointRecord]], key: KeyRecord | None = None) -> None:
+    async def create_together(
+        self, machines: Sequence[tuple[MachineRecord, Sequence[Event], PointRecord]], key: KeyRecord | None = None, quota: Quota = UNLIMITED
+    ) -> None:
         """New machines, each with first entries of its own and its first point: all of them, durably, or none. Raises as `create` does."""
         ...
 
@@ -165,6 +191,10 @@ class Store(Protocol):
         ...
 
     async def usage(self, account: AccountId) -> UsageRecord: ...
+
+    async def add_egress(self, account: AccountId, egress_bytes: int) -> None:
+        """So many bytes more went out of the account's machines, or came in."""
+        ...
 
     async def counts(self) -> Mapping[str, int]:
         """How many machines there are in each residence, deleted ones aside."""

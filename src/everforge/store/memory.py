@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,10 @@ from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId
 from . import tape
 from .base import Change, KeyRecord, MachineQuery, MachineRecord, PointRecord, UsageRecord
 from .memory_accounts import MemoryAccounts
+from .memory_audit import MemoryAudit
+from .memory_egress import MemoryEgress
+from .memory_webhooks import MemoryWebhooks
+from .quotas import UNLIMITED, Quota, check_new
 
 
 @dataclass(slots=True)
@@ -46,15 +51,26 @@ class MemoryStore:
     def __init__(self) -> None:
         self._machines: dict[MachineId, _Machine] = {}
         self._names: dict[tuple[AccountId, MachineName], MachineId] = {}  # of the living
-        self.accounts = MemoryAccounts(lambda account: any(owner == account for owner, _ in self._names))
+        self.egress = MemoryEgress()
+        self.accounts = MemoryAccounts(lambda account: any(owner == account for owner, _ in self._names), self.egress.forget_account)
+        self.audit = MemoryAudit()
+        self.webhooks = MemoryWebhooks()
         self._keys: dict[tuple[AccountId, str, str], KeyRecord] = {}
         self._sums: dict[AccountId, tuple[int, int]] = {}  # instructions, and how long they ran
+        self._awake_ms: Counter[AccountId] = Counter()
+        self._egress_bytes: Counter[AccountId] = Counter()
         self._unclean = False
         self.closed = False
 
     async def create(
-        self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = (), key: KeyRecord | None = None
+        self,
+        record: MachineRecord,
+        events: Sequence[Event] = (),
+        points: Sequence[PointRecord] = (),
+        key: KeyRecord | None = None,
+        quota: Quota = UNLIMITED,
     ) -> Sequence[Event]:
+        await self._check_quota(record.account, quota, 1)
         if key is not None and _key(key) in self._keys:
             raise KeyReused("the idempotency key was used already")
         if record.source is not None:
@@ -78,7 +94,10 @@ class MemoryStore:
             self._keys[_key(key)] = key
         return placed
 
-    async def create_together(self, machines: Sequence[tuple[MachineRecord, Sequence[Event], PointRecord]], key: KeyRecord | None = None) -> None:
+    async def create_together(
+        self, machines: Sequence[tuple[MachineRecord, Sequence[Event], PointRecord]], key: KeyRecord | None = None, quota: Quota = UNLIMITED
+    ) -> None:
+        await self._check_quota(machines[0][0].account, quota, len(machines))
         before = dict(self._machines), dict(self._names), dict(self._keys)
         try:
             for number, (record, events, point) in enumerate(machines):
@@ -86,6 +105,11 @@ class MemoryStore:
         except BaseException:
             self._machines, self._names, self._keys = before
             raise
+
+    async def _check_quota(self, account: AccountId, quota: Quota, adding: int) -> None:
+        """Nobody else does anything between this and what it is for: there is no wait in it."""
+        used = await self.usage(account)
+        check_new(quota, sum(used.residences.values()), adding, used.disk_bytes)
 
     async def made_with_key(self, account: AccountId, route: str, key: str) -> KeyRecord | None:
         return self._keys.get((account, route, key))
@@ -112,6 +136,7 @@ class MemoryStore:
         machine.record = after
         machine.append(placed)
         self._count(after.account, placed)
+        self._awake_ms[after.account] += change.awake_ms
         for snapshot in change.drop_points:
             machine.points.pop(snapshot, None)
         machine.points.update((point.snapshot, point) for point in tape.placed_points(change.add_points, machine.next_position - 1))
@@ -139,12 +164,19 @@ class MemoryStore:
     async def usage(self, account: AccountId) -> UsageRecord:
         mine = [m for m in self._machines.values() if m.record.account == account]
         instructions, runtime_ms = self._sums.get(account, (0, 0))
+        living = [m.record for m in mine if m.record.deleted_at is None]
+        now = time.time()
         return UsageRecord(
-            residences=Counter(m.record.residence for m in mine if m.record.deleted_at is None),
+            residences=Counter(record.residence for record in living),
             instructions=instructions,
             runtime_ms=runtime_ms,
+            egress_bytes=self._egress_bytes[account],
+            awake_ms=self._awake_ms[account] + sum(tape.awake_ms(record.awake_since, now) for record in living),
             disk_bytes=sum(point.size_bytes for m in mine for point in m.points.values()),
         )
+
+    async def add_egress(self, account: AccountId, egress_bytes: int) -> None:
+        self._egress_bytes[account] += egress_bytes
 
     async def counts(self) -> Mapping[str, int]:
         return Counter(m.record.residence for m in self._machines.values() if m.record.deleted_at is None)
@@ -262,6 +294,7 @@ class MemoryStore:
         while gone := [id for id, m in self._machines.items() if m.purged and all(other.record.source != id for other in self._machines.values())]:
             for id in gone:
                 del self._machines[id]
+                self.egress.forget(id)
 
     async def unclean_boot(self) -> bool:
         unclean, self._unclean = self._unclean, False

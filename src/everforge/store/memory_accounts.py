@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from everforge.wire.errors import AccountNameAlreadyExists, AccountNotFound, EmailAlreadyExists, InvitationInvalid, TokenNotFound, TooMany, WrongState
 from everforge.wire.ids import AccountId, InvitationId, TokenId
 
 from .accounts import AccountRecord, InvitationRecord, TokenRecord, same
+from .quotas import QuotaRecord
 
 
 class MemoryAccounts:
-    def __init__(self, has_machines: Callable[[AccountId], bool]) -> None:
+    def __init__(self, has_machines: Callable[[AccountId], bool], forget: Callable[[AccountId], None] = lambda _: None) -> None:
+        """`forget` is told of accounts that were deleted: what else they had goes with them."""
         self._has_machines = has_machines
+        self._forget = forget
         self._accounts: dict[AccountId, AccountRecord] = {}
         self._deleted: set[AccountId] = set()
+        self._quotas: dict[AccountId, QuotaRecord] = {}
         self._tokens: dict[TokenId, TokenRecord] = {}
         self._invitations: dict[InvitationId, InvitationRecord] = {}
 
@@ -54,11 +59,25 @@ class MemoryAccounts:
         if self._has_machines(id):
             raise WrongState("the account has machines: delete them first")
         del self._accounts[id]
+        self._quotas.pop(id, None)
+        self._forget(id)
         self._deleted.add(id)
         revoked = [token.id for token in await self.tokens(id)]
         for token in revoked:
             self._tokens[token] = replace(self._tokens[token], revoked_at=at)
         return revoked
+
+    async def quota(self, account: AccountId) -> QuotaRecord:
+        return self._quotas.get(account, QuotaRecord())
+
+    async def quotas(self) -> Mapping[AccountId, QuotaRecord]:
+        return dict(self._quotas)
+
+    async def change_quota(self, account: AccountId, values: Mapping[str, Any]) -> QuotaRecord:
+        if account not in self._accounts:
+            raise AccountNotFound("there is no such account")
+        changed = self._quotas[account] = replace(self._quotas.get(account, QuotaRecord()), **values)
+        return changed
 
     async def add_token(self, token: TokenRecord, at_most: int) -> None:
         if token.account not in self._accounts:

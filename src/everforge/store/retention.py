@@ -22,15 +22,17 @@ class Retention:
 def to_drop(points: Sequence[PointRecord], keep: Retention, *, head: SnapshotId | None, now: float) -> list[PointRecord]:
     """Those over a limit, oldest first. Never a named one, never the head, never the template: the way back to the beginning stays open.
 
-    The newest are kept first. What is never dropped takes its share of the bytes but not of the count.
+    The newest are kept first. What is never dropped takes its share of the bytes but not of the count. No point counts as older than what stands
+    before it on the tape, whatever time it was given: clocks are set.
     """
     mine = [point for point in points if not _protected(point, head)]
     mine.sort(key=lambda point: (point.position, point.created_at), reverse=True)
     bytes_kept = sum(point.size_bytes for point in points if _protected(point, head) and point.reason != "template")
+    born = _born(points)
     dropped: list[PointRecord] = []
     for kept, point in enumerate(mine):
         over_count = keep.count is not None and kept >= keep.count
-        over_age = keep.age_seconds is not None and now - point.created_at > keep.age_seconds
+        over_age = keep.age_seconds is not None and now - born[point.snapshot] > keep.age_seconds
         over_bytes = keep.bytes is not None and bytes_kept + point.size_bytes > keep.bytes
         # Once one is over, all older ones are too: no holes, so that what is kept is always the recent past.
         if dropped or over_count or over_age or over_bytes:
@@ -38,6 +40,13 @@ def to_drop(points: Sequence[PointRecord], keep: Retention, *, head: SnapshotId 
         else:
             bytes_kept += point.size_bytes
     return dropped[::-1]
+
+
+def _born(points: Sequence[PointRecord]) -> dict[SnapshotId, float]:
+    latest, born = float("-inf"), dict[SnapshotId, float]()
+    for point in sorted(points, key=lambda point: point.position):
+        born[point.snapshot] = latest = max(latest, point.created_at)
+    return born
 
 
 def _protected(point: PointRecord, head: SnapshotId | None) -> bool:

@@ -41,6 +41,11 @@ def counted_ms(event: Ended) -> int:
     return min(max(event.runtime_ms, 0), RUNTIME_MS_MAX)
 
 
+def awake_ms(since: float | None, now: float) -> int:
+    """Of a machine that is awake since then; clocks may be set back."""
+    return 0 if since is None else max(0, int((now - since) * 1000))
+
+
 def place(events: Sequence[Event], first: int) -> tuple[list[Event], int]:
     """The events with their positions from `first` on, and the position after them."""
     placed: list[Event] = []

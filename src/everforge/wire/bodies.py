@@ -7,9 +7,15 @@ import math
 import re
 from typing import Any, cast
 
-WEIGHT_BYTES_MAX = 64 * 1024 * 1024  # of the objects that a body becomes: a few megabytes of `[],[],[],` would be hundreds of them
-LIGHT_BYTES = 1024 * 1024  # a body that is not longer cannot be too heavy
+# Of the objects that a body becomes: a few megabytes of `[],[],[],` would be hundreds of them. A guest tells no more than the first, since a server
+# does nothing else while it reads them; guests in old snapshots may tell as much as the second.
+WEIGHT_BYTES_MAX = 12 * 1024 * 1024
+OLD_WEIGHT_BYTES_MAX = 64 * 1024 * 1024
+HEAVIEST = 80  # what a byte of JSON weighs at most: `{},{},{},`
 NESTING_MAX = 64  # lists in lists in ...: no honest display is deeper, and everything that later walks over it may recurse
+
+
+_CONTAINERS = (dict, list)
 
 
 def _nothing(_: str) -> None:
@@ -24,9 +30,9 @@ def _finite(text: str) -> float | None:
 _DECODER = json.JSONDecoder(parse_constant=_nothing, parse_float=_finite)
 
 
-def parse(body: bytes) -> Any:
+def parse(body: bytes, weight_bytes_max: int = WEIGHT_BYTES_MAX) -> Any:
     """Raises ValueError and nothing else."""
-    if is_too_heavy(body):
+    if is_too_heavy(body, weight_bytes_max):
         raise ValueError("too many values")
     try:
         text = body.decode("utf-8")  # strictly: left to itself, json would guess other encodings and let half surrogate pairs pass
@@ -44,16 +50,16 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _STRETCH = re.compile(rb'(?:[^"]*+"(?:[^"\\]++|\\.)*+"){1,4096}+[^"]*+|[^"]++', re.DOTALL)  # some strings and what is between them
 
 
-def is_too_heavy(body: bytes) -> bool:
+def is_too_heavy(body: bytes, weight_bytes_max: int = WEIGHT_BYTES_MAX) -> bool:
     """Would its values, once read, take more memory than anyone should for one message? Roughly, and cheap where it is not close."""
-    if len(body) <= LIGHT_BYTES or _weight_bytes(body, body.count(b'"') // 2) <= WEIGHT_BYTES_MAX:
+    if len(body) * HEAVIEST <= weight_bytes_max or _weight_bytes(body, body.count(b'"') // 2) <= weight_bytes_max:
         return False
     weight = at = 0
-    while (found := _STRETCH.match(body, at)) and weight <= WEIGHT_BYTES_MAX:
+    while (found := _STRETCH.match(body, at)) and weight <= weight_bytes_max:
         at = found.end()
         bare, strings = _STRING.subn(b"", found[0])  # commas and brackets within strings do not count
         weight += _weight_bytes(bare, strings) + len(found[0]) - len(bare)
-    return weight > WEIGHT_BYTES_MAX
+    return weight > weight_bytes_max
 
 
 def _weight_bytes(bare: bytes, strings: int) -> int:
@@ -64,16 +70,11 @@ def _weight_bytes(bare: bytes, strings: int) -> int:
 def _check_nesting(value: Any) -> None:
     level = [value]
     for _ in range(NESTING_MAX):
-        level = [inner for outer in level for inner in _inside(outer)]
+        # Nothing is called for what holds nothing: there may be a hundred thousand of it.
+        level = [inner for outer in level for inner in (outer.values() if type(outer) is dict else outer) if inner and type(inner) in _CONTAINERS]
         if not level:
             return
     raise ValueError("nested too deep")
-
-
-def _inside(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(cast(dict[str, Any], value).values())
-    return cast(list[Any], value) if isinstance(value, list) else []
 
 
 def _without_lone_surrogates(value: Any) -> Any:

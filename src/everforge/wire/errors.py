@@ -60,6 +60,13 @@ class RouteNotFound(Refused):
     http_status = 404
 
 
+class HostUnknown(Refused):
+    """It was asked for under a name that is not the server's: by somebody else's page, perhaps."""
+
+    code = "HostUnknown"
+    http_status = 421
+
+
 class MethodNotAllowed(Refused):
     code = "MethodNotAllowed"
     http_status = 405
@@ -190,6 +197,12 @@ class NoCapacity(Refused):
     retry = "later"
 
 
+class QuotaExceeded(NoCapacity):
+    """The account has as much as it may have; `details["limit"]` says of what."""
+
+    code = "QuotaExceeded"
+
+
 class Unauthenticated(Refused):
     """No token, or none that is good: which of the ways it is bad is not told."""
 
@@ -252,9 +265,32 @@ class TokenNotFound(Refused):
     http_status = 404
 
 
+class SecretNotFound(Refused):
+    code = "SecretNotFound"
+    http_status = 404
+
+
 class AccountNotFound(Refused):
     code = "AccountNotFound"
     http_status = 404
+
+
+class WebhookNotFound(Refused):
+    code = "WebhookNotFound"
+    http_status = 404
+
+
+class DeliveryNotFound(Refused):
+    code = "DeliveryNotFound"
+    http_status = 404
+
+
+class WebhookFailed(Refused):
+    """What a webhook points to did not take it; the message says why."""
+
+    code = "WebhookFailed"
+    http_status = 502
+    retry = "later"
 
 
 class DataFolderBusy(Refused):
@@ -375,6 +411,12 @@ class ConfigurationBad(ClientError):
     """No server or no token is known here, or a file that names them is not as it should be; the message says what to do."""
 
     code = "ConfigurationBad"
+
+
+class ServerUnknown(ConfigurationBad):
+    """Nothing names a server: none runs on this computer, and none was given."""
+
+    code = "ServerUnknown"
 
 
 class VersionMismatch(ClientError):

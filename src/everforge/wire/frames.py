@@ -25,6 +25,7 @@ MORE = 0x01
 RECORD_BYTES_MAX = 4096  # PIPE_BUF on Linux: a write of this size to a pipe is atomic
 GUEST_RECORD_BYTES_MAX = 65_536  # one default pipe buffer; the guest has a single writer, which is never killed half way
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024  # above the largest result (settings.result_bytes_max) and the largest code
+RECORD_WEIGHT = 4096
 NUMBER_MAX = 2**63 - 1  # numbers also live in SQL integers
 
 MARK = b"\x00EVERFORGE.MARK\x00"
@@ -82,8 +83,10 @@ class Decoder:
 
     def feed(self, data: bytes) -> Iterator[Record]:
         self._buffer += data
-        if self._sought is not None and not self._find_place(self._sought):
-            return
+        if self._sought is not None:
+            if not skip_to(self._sought, self._buffer):
+                return
+            self._sought = None
         start = 0
         try:
             while len(self._buffer) - start >= HEADER.size:
@@ -102,14 +105,12 @@ class Decoder:
         finally:
             del self._buffer[:start]
 
-    def _find_place(self, sought: bytes) -> bool:
-        at = self._buffer.find(sought)
-        if at < 0:
-            del self._buffer[: max(0, len(self._buffer) - len(sought) + 1)]
-            return False
-        del self._buffer[: at + len(sought)]
-        self._sought = None
-        return True
+
+def skip_to(sought: bytes, buffer: bytearray) -> bool:
+    """Drops what comes before a marker, and it; False when it has not come yet, or not all of it."""
+    at = buffer.find(sought)
+    del buffer[: max(0, len(buffer) - len(sought) + 1) if at < 0 else at + len(sought)]
+    return at >= 0
 
 
 class Assembler:
@@ -149,14 +150,19 @@ class Assembler:
         self._kind, self._body = None, bytearray()
 
 
+def weight(payload: bytes) -> int:
+    """What a record takes of whoever reads it: hundreds of a few bytes each are as much work as a megabyte in one."""
+    return RECORD_WEIGHT + len(payload)
+
+
 class Outbox:
-    """What was sent and not yet acknowledged, so that it can be sent again after a reconnect. Bounded by the caller through `size_bytes`."""
+    """What was sent and not yet acknowledged, so that it can be sent again after a reconnect. Bounded by the caller through its `weight`."""
 
     def __init__(self, record_bytes_max: int) -> None:
         self._record_bytes_max = record_bytes_max
-        self._kept: deque[tuple[int, bytes]] = deque()
+        self._kept: deque[tuple[int, bytes]] = deque()  # with their headers
         self.last = 0  # number of the last record made
-        self.size_bytes = 0
+        self.weight = 0
 
     def add(self, kind: int, body: bytes) -> list[bytes]:
         if len(body) <= self._record_bytes_max - HEADER.size:  # nearly always: one message, one record
@@ -169,14 +175,14 @@ class Outbox:
     def _keep(self, number: int, data: bytes) -> bytes:
         self._kept.append((number, data))
         self.last = number
-        self.size_bytes += len(data)
+        self.weight += weight(data)
         return data
 
     def acknowledge(self, upto: int) -> None:
         if upto > self.last:
             raise ProtocolError(f"record {upto} was acknowledged, but only {self.last} were sent")
         while self._kept and self._kept[0][0] <= upto:
-            self.size_bytes -= len(self._kept.popleft()[1])
+            self.weight -= weight(self._kept.popleft()[1])
 
     def after(self, number: int) -> list[bytes]:
         """Everything still kept after `number`, to be sent again."""

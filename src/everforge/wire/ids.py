@@ -24,6 +24,7 @@ ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: read aloud and c
 RESERVED_NAMES = frozenset({"new", "list"})  # route words of ForeverVM's API
 NAME_LENGTH_MAX = 63  # a DNS label: a name may become a host name
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 def _random(length: int) -> str:
@@ -58,6 +59,14 @@ def new_invitation_id() -> InvitationId:
     return InvitationId("i" + _random(11))
 
 
+def new_webhook_id() -> str:
+    return "w" + _random(11)
+
+
+def new_delivery_id() -> str:
+    return "d" + _random(19)
+
+
 def new_secret() -> str:
     """160 bits."""
     return _random(32)
@@ -84,3 +93,12 @@ def machine_name(text: object) -> MachineName:
             + " or ".join(sorted(RESERVED_NAMES))
         )
     return MachineName(text)
+
+
+def secret_name(text: object) -> str:
+    """The name, or InvalidInput that says what a name may be."""
+    if not isinstance(text, str) or not _VARIABLE.fullmatch(text):
+        raise InvalidInput(
+            f"{show(text)} is not a secret's name, which is that of an environment variable: letters, digits and _, 64 at most, no digit first"
+        )
+    return text

@@ -10,14 +10,14 @@ import struct
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, cast
 
-from .bodies import parse
+from .bodies import OLD_WEIGHT_BYTES_MAX, WEIGHT_BYTES_MAX, parse
 from .errors import ProtocolError
 from .frames import GUEST_RECORD_BYTES_MAX, HEADER, MESSAGE_BYTES_MAX, RECORD_BYTES_MAX
 from .shapes import INTEGER_MAX, Range, field_checks
 
 # Guests live in snapshots for as long as their machines, so a server talks with older ones than its own. A new field or kind needs no new number
 # where an older guest may leave it out; a server that counts on it looks at the number in the guest's hello.
-PROTOCOL = 2  # 2: environment and functions of one instruction, files, completion
+PROTOCOL = 3  # 2: environment and functions of one instruction, files, completion; 3: the egress door
 PROTOCOL_OLDEST = 1  # that this server still understands
 
 COUNT_MAX = 2**53  # every JSON reader holds it exactly, and what is added to it still fits in a SQL integer
@@ -84,8 +84,10 @@ class Setup(GuestMessage):
 
     kind = 3
     body_bytes_max = MESSAGE_BYTES_MAX
+    sparse = ("files",)
     env: dict[str, str] = field(default_factory=dict[str, str])
     limits: dict[str, int] = field(default_factory=dict[str, int])  # names of guest.limits.GuestLimits
+    files: dict[str, str] = field(default_factory=dict[str, str])  # names of guest.etc.PLACES: what a machine must know of the world outside
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,15 @@ class Answer(GuestMessage):
     call: Count
     value: Any = None
     error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenDoor(GuestMessage):
+    """The egress door expects a porter: what it sends over the third descriptor begins with a marker that carries this nonce."""
+
+    kind = 12
+    control = True
+    nonce: str  # hex of NONCE_BYTES
 
 
 # --- guest to keeper ---------------------------------------------------------------------------------------------------------------
@@ -288,9 +299,19 @@ class CallDropped(GuestMessage):
     call: Count
 
 
-FROM_KEEPER: dict[int, type[GuestMessage]] = {m.kind: m for m in (Attach, Ack, Setup, Run, Interrupt, Kill, Freeze, Go, FileAsk, Complete, Answer)}
+@dataclass(frozen=True, slots=True)
+class Knock(GuestMessage):
+    """A program in the machine wants to connect to the outside. Answered `open door`."""
+
+    kind = 76
+    control = True
+
+
+FROM_KEEPER: dict[int, type[GuestMessage]] = {
+    m.kind: m for m in (Attach, Ack, Setup, Run, Interrupt, Kill, Freeze, Go, FileAsk, Complete, Answer, OpenDoor)
+}
 FROM_GUEST: dict[int, type[GuestMessage]] = {
-    m.kind: m for m in (Hello, Outputs, Display, End, Frozen, Thawed, CannotFreeze, FileTold, Completed, Call, CallDropped)
+    m.kind: m for m in (Hello, Outputs, Display, End, Frozen, Thawed, CannotFreeze, FileTold, Completed, Call, CallDropped, Knock)
 }
 
 
@@ -308,10 +329,20 @@ def encode(message: GuestMessage) -> bytes:
 
 
 def decode_from_guest(kind: int, body: bytes) -> GuestMessage:
+    """For a keeper whose guest may be years older."""
+    return _decode(_from_guest(kind), body, exact=True, weight_bytes_max=OLD_WEIGHT_BYTES_MAX)
+
+
+def decode_from_interpreter(kind: int, body: bytes) -> GuestMessage:
+    """For the guest itself, before it passes on what the user's process has said."""
+    return _decode(_from_guest(kind), body, exact=True)
+
+
+def _from_guest(kind: int) -> type[GuestMessage]:
     cls = FROM_GUEST.get(kind)
     if cls is None:
         raise ProtocolError(f"there is no message of kind {kind}")
-    return _decode(cls, body, exact=True)
+    return cls
 
 
 def decode_from_keeper(kind: int, body: bytes) -> GuestMessage | None:
@@ -320,13 +351,13 @@ def decode_from_keeper(kind: int, body: bytes) -> GuestMessage | None:
     return None if cls is None else _decode(cls, body, exact=False)
 
 
-def _decode(cls: type[GuestMessage], body: bytes, *, exact: bool) -> GuestMessage:
+def _decode(cls: type[GuestMessage], body: bytes, *, exact: bool, weight_bytes_max: int = WEIGHT_BYTES_MAX) -> GuestMessage:
     if len(body) > cls.body_bytes_max:
         raise ProtocolError(f"a {cls.__name__} message of {len(body)} bytes is over the limit of {cls.body_bytes_max}")
     if issubclass(cls, FileMessage):
         return _decode_file(cls, body)
     try:
-        found = parse(body)
+        found = parse(body, weight_bytes_max)
     except ValueError as e:
         raise ProtocolError(f"the body of a {cls.__name__} message is not JSON, or not such as can be kept") from e
     if not isinstance(found, dict):

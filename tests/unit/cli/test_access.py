@@ -27,7 +27,7 @@ def test_login_tries_the_token_and_keeps_it_for_the_next_time(server: Running, s
     assert (found["account"], found["owner"], found["server"], found["token_from"]) == ("owner", True, server.url, str(config_path()))
     assert stranger("machine", "list").code == 0
     assert stranger("logout").out == "logged out\n"
-    assert stranger("whoami").code == 3
+    assert stranger("whoami").code == 4
     assert stranger("logout", "--json").json == {"logged_out": False}
 
 
@@ -138,8 +138,12 @@ def test_an_unreachable_server_is_exit_code_4_and_says_what_to_do(stranger: Comm
     assert json.loads(stranger(*words, "--json").err)["code"] == "Unreachable"
 
 
-def test_without_any_server_it_says_how_to_get_one(stranger: Command) -> None:
-    assert "everforge serve" in stranger("machine", "list").sentence
+@pytest.mark.parametrize("words", ASKING, ids=" ".join)
+def test_without_any_server_it_says_how_to_get_one(stranger: Command, words: Sequence[str]) -> None:
+    done = stranger(*words)
+    assert (done.code, done.out) == (4, "")
+    assert "everforge serve" in done.sentence
+    assert json.loads(stranger(*words, "--json").err)["code"] == "ServerUnknown"
     assert "--api-base-url" in stranger("login").sentence
 
 

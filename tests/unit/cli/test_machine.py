@@ -144,6 +144,23 @@ def test_snapshots_forks_and_ways_back(everforge: Command, first: str) -> None:
     everforge("machine", "delete", *copies, "named-copy")
 
 
+def test_a_machine_that_cannot_be_saved_goes_back_without_what_it_has(server: Running, everforge: Command, first: str) -> None:
+    assert server.house is not None
+    everforge("machine", "snapshot", first, "--name", "one")
+    everforge("machine", "exec", first, "x = 2")
+    server.house.host.failing_saves = 1000
+    try:
+        refused = everforge("machine", "rollback", first, "one")
+        assert f"everforge machine rollback {first} SNAPSHOT --discard" in refused.sentence
+        assert everforge("machine", "rollback", first, "one", "--discard").out == f"{first} is back at one\nwhat was before is not kept\n"
+        assert everforge("machine", "exec", first, "x").code == 1
+        command = everforge("machine", "reset", first).sentence.split("`")[1].removeprefix("everforge ")
+        assert everforge(*command.split()).out == f"{first} is as new\nwhat was before is not kept\n"
+        assert everforge(*command.split(), "--json").json == {"undo": None}
+    finally:
+        server.house.host.failing_saves = 0
+
+
 def test_sleep_and_waking(everforge: Command, first: str) -> None:
     assert everforge("machine", "hibernate", first).out == f"{first} is asleep\n"
     assert everforge("machine", "wake", first, "--json").json["state"] == "ready"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import httpx
 import pytest
@@ -178,6 +179,8 @@ async def test_a_machine_sleeps_wakes_forks_and_goes_back(client: Client) -> Non
     assert (await machine.run("x")).value == "2"
     assert "good" in [found.name for found in await machine.snapshots()]
     assert await machine.reset() is not None
+    assert (await machine.rollback("good", discard=True)).undo is None
+    assert await machine.reset(discard=True) is None
     assert (await machine.run("x")).end == "error"
 
 
@@ -282,6 +285,12 @@ async def test_every_answer_of_a_server_says_what_it_is(server: Running) -> None
     async with connect(f"{server.ws}/v1/machine/{made}/repl", additional_headers=server.headers) as socket:
         assert socket.response is not None
         assert socket.response.headers.get("x-everforge-version") == everforge.__version__
+
+
+@pytest.mark.parametrize("cpus", [math.inf, -math.inf, math.nan])
+async def test_a_number_that_is_none_is_refused_by_its_name(client: Client, cpus: float) -> None:
+    with pytest.raises(InvalidInput, match=f"cpus must be a number that can be written out, not {cpus}"):
+        await client.create(cpus=cpus)
 
 
 async def test_a_request_that_a_server_of_this_very_version_does_not_know_is_just_that(client: Client, server: Running) -> None:

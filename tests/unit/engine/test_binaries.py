@@ -28,7 +28,7 @@ async def test_a_build_written_over_the_one_before_leaves_the_kept_one_as_it_was
 
 async def test_an_older_build_that_cannot_answer_now_is_asked_again_the_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slow, engines = tmp_path / "slow", tmp_path / "engine"
-    old = (await Binaries.open(engines, script(tmp_path / "old", f"test -e {slow} && sleep 60; echo old"))).present
+    old = (await Binaries.open(engines, script(tmp_path / "old", f"test -e {slow} && exec sleep 60; echo old"))).present
     new = await Binaries.open(engines, script(tmp_path / "new", "echo new"))
     slow.touch()
     monkeypatch.setattr(binaries, "ANSWER_SECONDS", 0.2)

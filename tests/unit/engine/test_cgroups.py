@@ -47,7 +47,7 @@ def test_version_1_has_one_hierarchy_for_each_controller(one: Path) -> None:
     groups = found(one)
     fill(groups, "s1")
     groups.limit("s1", SIZES)
-    below = "everforge/mark/s1"
+    below = "everforge-mark-s1"
     assert groups.path("s1") == f"/{below}"
     assert (one / "memory" / below / "memory.limit_in_bytes").read_text() == str(bundle.memory_bytes(512))
     assert (one / "pids" / below / "pids.max").read_text() == str(bundle.tasks(100))
@@ -58,7 +58,7 @@ def test_version_2_has_one_folder_for_all(two: Path) -> None:
     groups = found(two)
     fill(groups, "s1")
     groups.limit("s1", SIZES)
-    folder = two / "everforge" / "mark" / "s1"
+    folder = two / "everforge-mark-s1"
     assert {file.name: file.read_text() for file in folder.iterdir()} == {
         "memory.max": str(bundle.memory_bytes(512)),
         "memory.swap.max": "0",
@@ -80,7 +80,7 @@ def test_a_limit_that_cannot_be_set_is_an_error_but_missing_swap_is_not(two: Pat
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_usage_leaves_out_what_the_kernel_would_drop_first(tmp_path: Path, version: int) -> None:
-    groups = Cgroups(version, tmp_path, "/everforge/mark", managed=True)
+    groups = Cgroups(version, tmp_path, "/everforge-mark-", managed=True)
     folder = groups.folder("s1", "memory")
     folder.mkdir(parents=True)
     assert groups.usage_bytes("s1") is None
@@ -91,7 +91,7 @@ def test_usage_leaves_out_what_the_kernel_would_drop_first(tmp_path: Path, versi
 
 @pytest.mark.parametrize(("version", "file"), [(1, "memory.oom_control"), (2, "memory.events")])
 def test_kills_for_want_of_memory_are_counted(tmp_path: Path, version: int, file: str) -> None:
-    groups = Cgroups(version, tmp_path, "/everforge/mark", managed=True)
+    groups = Cgroups(version, tmp_path, "/everforge-mark-", managed=True)
     folder = groups.folder("s1", "memory")
     folder.mkdir(parents=True)
     assert groups.memory_kills("s1") == 0
@@ -99,23 +99,36 @@ def test_kills_for_want_of_memory_are_counted(tmp_path: Path, version: int, file
     assert groups.memory_kills("s1") == 2
 
 
-async def test_groups_are_removed_in_every_hierarchy_and_the_parents_with_the_last(one: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "usage", "weight", "usual", "less"),
+    [
+        (1, "cpuacct/everforge-mark-s1/cpuacct.usage", "cpu/everforge-mark-s1/cpu.shares", "1024", "64"),
+        (2, "everforge-mark-s1/cpu.stat", "everforge-mark-s1/cpu.weight", "100", "6"),
+    ],
+)
+def test_a_sandbox_that_gives_way_weighs_less(tmp_path: Path, version: int, usage: str, weight: str, usual: str, less: str) -> None:
+    groups = Cgroups(version, tmp_path, "/everforge-mark-", managed=True)
+    assert groups.cpu_seconds("s1") is None
+    groups.weigh("s1", gives_way=True)  # it has just ended: nothing to be said
+    for file in (usage, weight):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / usage).write_text("1500000000\n" if version == 1 else "usage_usec 1500000\nuser_usec 7\n")
+    assert groups.cpu_seconds("s1") == 1.5
+    groups.weigh("s1", gives_way=True)
+    assert (tmp_path / weight).read_text() == less
+    groups.weigh("s1", gives_way=False)
+    assert (tmp_path / weight).read_text() == usual
+
+
+async def test_groups_are_removed_in_every_hierarchy_and_those_of_others_stay(one: Path) -> None:
     groups = found(one)
     for hierarchy in ("memory", "pids", "cpu", "cpuset"):
-        (one / hierarchy / "everforge" / "mark" / "s1").mkdir(parents=True)
+        for name in ("everforge-mark-s1", "everforge-other-s2"):
+            (one / hierarchy / name).mkdir()
     assert groups.strays() == {"s1"}
     assert await groups.remove("s1")
-    groups.remove_parent()
-    assert not list(one.glob("*/everforge"))
-
-
-async def test_parents_that_others_use_stay(one: Path) -> None:
-    groups = found(one)
-    (one / "memory" / "everforge" / "mark").mkdir(parents=True)
-    (one / "memory" / "everforge" / "other").mkdir()
-    groups.remove_parent()
-    assert (one / "memory" / "everforge" / "other").exists()
-    assert not (one / "memory" / "everforge" / "mark").exists()
+    groups.remove_home()
+    assert {folder.name for folder in one.glob("*/everforge-*")} == {"everforge-other-s2"}
 
 
 def test_a_user_gets_groups_where_a_part_was_delegated(two: Path) -> None:

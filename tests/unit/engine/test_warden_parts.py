@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 from pathlib import Path
@@ -158,6 +159,23 @@ class TestCommands:
         assert runsc.complaint(since) == "writing pages: no space left on device"
         assert is_disk_full(runsc.complaint(since), Path("/"))
 
+    def test_of_a_message_with_a_trace_behind_it_the_message_is_told(self, tmp_path: Path) -> None:
+        """As runsc wrote it when a sandbox could not be saved, with fewer kinds of lines in the trace."""
+        found = folders.Folders(tmp_path, tmp_path / "run")
+        folders.make(found)
+        runsc = Runsc(Path("/runsc"), found, "s1")
+        sentence = 'checkpoint failed: checkpointing container "s1": encoding error: /dev/net/tun does not support save/restore when a device is associated with it'
+        frame = "gvisor.dev/gvisor/pkg/state.safely.func1()\n\tgvisor.dev/gvisor@v0.0.0-20260905035102-160fafc42237/pkg/state/state.go:309 +0x19e\n"
+        message = (
+            f"{sentence}.:\ngoroutine 26 [running]:\n{frame * 100}created by gvisor.dev/gvisor/pkg/urpc.(*Server).StartHandling in goroutine 33\n"
+        )
+        line = json.dumps({"msg": message, "level": "error", "time": "2026-11-18T05:39:12.248936884Z"})
+        assert len(line) > 11_000
+        runsc.log.write_text(line)
+        assert runsc.complaint(0) == sentence
+        runsc.log.write_text(line[:-20])  # cut off in the middle
+        assert runsc.complaint(0).endswith("associated with it")
+
     def test_a_save_always_leaves_the_sandbox_running(self, tmp_path: Path) -> None:
         runsc = Runsc(Path("/runsc"), folders.Folders(tmp_path, tmp_path / "run"), "s1")
         for direct in (True, False):
@@ -173,7 +191,7 @@ class TestCommands:
 
 class TestBundle:
     def test_the_agent_has_three_capabilities_and_every_tmpfs_a_size(self) -> None:
-        spec = bundle.specification("/images/x/root", bundle.resources(100, 1.0, 10), "/everforge/mark/s1")
+        spec = bundle.specification("/images/x/root", bundle.resources(100, 1.0, 10), "/everforge-mark-s1")
         process = spec["process"]
         assert process["noNewPrivileges"]
         assert all(sorted(c) == ["CAP_KILL", "CAP_SETGID", "CAP_SETUID"] for c in process["capabilities"].values())

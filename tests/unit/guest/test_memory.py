@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 
+import pytest
+
+from everforge.guest import memory, processes, segments
 from everforge.guest.limits import MIB
 from everforge.guest.memory import choose
 from everforge.guest.processes import Process
@@ -48,6 +52,44 @@ def test_memory_that_no_process_explains_ends_the_others_first() -> None:
 
 def test_a_second_time_it_is_no_use_to_end_them_one_by_one() -> None:
     assert chosen({INTERPRETER: 50, 4: 60, 5: 400, 6: 10}, 520, again=True) == [5, 4, 6]
+
+
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """By a guard over 500 MB that finds the interpreter and one more process, and nobody else."""
+    killed: list[int] = []
+    monkeypatch.setattr(processes, "send_everyone", lambda _: None)
+    monkeypatch.setattr(processes, "user_processes", lambda: [process(INTERPRETER, 40), process(4, 60)])
+    monkeypatch.setattr(processes, "kill_all", lambda found: killed.extend(p.pid for p in found))
+    return killed
+
+
+def test_memory_that_is_nobodys_goes_before_a_process_does_unless_it_is_filled_again_at_once(
+    monkeypatch: pytest.MonkeyPatch, killed: list[int]
+) -> None:
+    used_mb = [510, 110, 510, 110]
+    monkeypatch.setattr(memory, "_used_mb", lambda: (used_mb.pop(0), 2))
+    monkeypatch.setattr(segments.Segments, "remove_orphans", lambda _: segments.Removed(4, 400))
+    guard = memory.MemoryGuard()
+    guard.memory_mb = 500
+    first = guard.look(True, INTERPRETER)
+    assert (first, killed) == (
+        ([], "out of memory: 510 MB in use, 500 MB allowed; removed shared memory that no process was attached to: 4 segments, 400 MB"),
+        [],
+    )
+    time.sleep(memory.RETURN_SECONDS + 0.1)
+    again = guard.look(True, INTERPRETER)
+    assert (again is not None and again.pids, killed) == ([4], [4])
+
+
+def test_a_process_ends_when_removing_what_is_nobodys_is_not_enough(monkeypatch: pytest.MonkeyPatch, killed: list[int]) -> None:
+    used_mb = [540, 520]
+    monkeypatch.setattr(memory, "_used_mb", lambda: (used_mb.pop(0), 2))
+    monkeypatch.setattr(segments.Segments, "remove_orphans", lambda _: segments.Removed(1, 20))
+    guard = memory.MemoryGuard()
+    guard.memory_mb = 500
+    ended = guard.look(True, INTERPRETER)
+    assert (ended is not None and ended.why.endswith(": 1 segment, 20 MB; killed the largest process, 4"), killed) == (True, [4])
 
 
 def test_all_go_on_when_the_memory_is_back(fresh: Guest) -> None:

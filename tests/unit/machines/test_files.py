@@ -204,6 +204,64 @@ async def test_a_cut_upload_leaves_nothing(house: House) -> None:
     assert await names(files) == []
 
 
+async def test_uploads_at_once_make_their_folder_together(house: House) -> None:
+    _, files = await given_files(house)
+    for turn in range(20):
+        into = f"{turn}/" + "/".join("abcdefgh")
+        unpacked = [files.unpack(into, "tar", send(a_tar([(f"d/u{n}", "file", "u")]))) for n in range(3)]
+        await asyncio.gather(*(files.write(f"{into}/w{n}", send(b"w")) for n in range(3)), *unpacked)
+        assert (await names(files, into), await names(files, f"{into}/d")) == (["d", "w0", "w1", "w2"], ["u0", "u1", "u2"])
+
+
+@pytest.mark.parametrize("what", ["write", "unpack"])
+async def test_an_upload_whose_folders_are_made_by_somebody_else_just_then_succeeds(house: House, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    _, files = await given_files(house)
+    make = os.mkdir
+
+    def make_second(path: Any, *rest: Any, **how: Any) -> None:
+        if os.path.basename(path) in ("a", "b", "c"):
+            make(path, *rest, **how)
+        make(path, *rest, **how)
+
+    monkeypatch.setattr(os, "mkdir", make_second)
+    await (files.write("a/b/c/x", send(b"1")) if what == "write" else files.unpack("a/b/c", "tar", send(a_tar([("x", "file", "1")]))))
+    assert (await names(files, "a/b/c"), await content(files, "a/b/c/x")) == (["x"], b"1")
+
+
+@pytest.mark.parametrize("what", ["write", "unpack"])
+async def test_an_upload_makes_its_folders_again_when_one_that_was_given_up_takes_them_away(
+    house: House, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    _, files = await given_files(house)
+    make, vanishing = os.mkdir, ["a", "b", "c"]
+
+    def make_in_vain(path: Any, *rest: Any, **how: Any) -> None:
+        make(path, *rest, **how)
+        if vanishing and os.path.basename(path) == vanishing[0]:
+            os.rmdir(path)
+            vanishing.pop(0)
+
+    monkeypatch.setattr(os, "mkdir", make_in_vain)
+    packed = a_tar([("d/x", "file", "1")])
+    await (files.write("a/b/c/d/x", send(b"1")) if what == "write" else files.unpack("a/b/c", "tar", send(packed)))
+    assert (await content(files, "a/b/c/d/x"), await names(files, "a/b/c/d")) == (b"1", ["x"])
+    assert what == "unpack" or not vanishing  # an archive makes its own folder last, under another name
+
+
+async def test_an_archive_is_put_beside_what_came_to_its_place_while_it_was_on_its_way(house: House) -> None:
+    _, files = await given_files(house)
+    packed = a_tar([("d/x", "file", "1")])
+
+    async def with_a_pause() -> AsyncIterator[bytes]:
+        yield packed[:600]
+        await files.write("new/folder/before", send(b"1"))
+        await files.write("new/folder/d/before", send(b"1"))
+        yield packed[600:]
+
+    await files.unpack("new/folder", "tar", with_a_pause())
+    assert (await names(files, "new/folder"), await names(files, "new/folder/d")) == (["before", "d"], ["before", "x"])
+
+
 async def test_files_are_served_while_an_instruction_runs_and_the_machine_stays_busy(house: House) -> None:
     name, files = await given_files(house)
     number, _ = await house.machines.exec(name, "hang()")

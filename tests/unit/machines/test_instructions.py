@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from everforge.machines import weir
 from everforge.store.base import Change
 from everforge.wire.errors import InstructionNotFound, InvalidInput, KeyReused, QueueFull, Uncertain
 from everforge.wire.events import Accepted, Ended, Event, Output
@@ -204,6 +205,41 @@ async def test_a_deadline_kills_what_endures_an_interrupt(house: House) -> None:
     running, _ = await house.machines.exec(name, "endure()", timeout_seconds=0.3)
     await house.machines.interrupt(name)
     assert (await house.machines.result(name, running)).end == "timed_out"
+
+
+def hold_floods(house: House, monkeypatch: pytest.MonkeyPatch, seconds: float) -> list[float]:
+    """The first of them so long, the others hardly. Each is noted."""
+    held: list[float] = []
+
+    async def sleep(wanted: float) -> None:
+        held.append(wanted)
+        await asyncio.sleep(seconds if len(held) == 1 else 0)
+
+    monkeypatch.setattr(weir, "FREE_SECONDS", 0.0)
+    house.machines.forge.weir.sleep = sleep
+    return held
+
+
+async def test_an_end_that_comes_behind_a_flood_is_waited_for_however_long_the_flood_is_held(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says nothing of the code that it ended late: neither the interpreter nor the sandbox is given up for it."""
+    name, neighbour = await new(house), await new(house)
+    await house.machines.run(name, "x = 1")
+    await house.machines.run(neighbour, "y = 1")
+    graces = house.machines.forge.settings.interrupt_grace_seconds + house.machines.forge.settings.kill_grace_seconds
+    held = hold_floods(house, monkeypatch, 3 * graces)
+    ended = await house.machines.run(name, "for _ in range(200): tell('x')\nhang()", timeout_seconds=0.2)
+    assert held
+    assert (ended.end, ended.note) == ("timed_out", None)
+    assert (await house.machines.run(name, "x")).value == "1"
+
+
+async def test_code_that_ended_in_time_is_not_timed_out_because_it_was_heard_late(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, neighbour = await new(house), await new(house)
+    await house.machines.run(neighbour, "y = 1")
+    held = hold_floods(house, monkeypatch, 0.6)
+    ended = await house.machines.run(name, "for _ in range(200): tell('x')\n40 + 2", timeout_seconds=0.2)
+    assert held
+    assert (ended.end, ended.value, ended.note) == ("value", "42", None)
 
 
 async def test_a_dead_interpreter_is_said_so_and_what_waited_is_cancelled(house: House) -> None:

@@ -247,6 +247,23 @@ async def test_what_waits_for_the_source_of_a_fork_ends_as_cancelled_in_the_fork
     assert (await house.machines.run(name, "x")).value == "2"
 
 
+async def test_what_a_fork_never_ran_ends_there_also_when_the_source_has_run_and_lost_it(house: House) -> None:
+    """It waited where the snapshot was taken, ran, and was lost with the sandbox: the fork goes on from that snapshot."""
+    name = (await house.machines.create(NewMachine())).record.name
+    first, _ = await house.machines.exec(name, "x = 1; sleep(0.02)")
+    saving = asyncio.ensure_future(house.machines.snapshot(name))
+    await asyncio.sleep(0)
+    number, _ = await house.machines.exec(name, "x = 2")
+    await saving
+    assert (await house.machines.result(name, number)).end == "value"
+    house.host.lose_everything()
+    await house.until(name, "asleep")
+    await house.machines.fork(name, names=["copy"])
+    assert (await house.machines.result("copy", first)).end == "value"
+    assert (await house.machines.result("copy", number)).end == "cancelled"
+    assert (await house.machines.run("copy", "x")).value == "1"
+
+
 class HeldStore(MemoryStore):
     """Its commits are done when they are let go, whether anybody still waits for them or not: as in a writer's thread."""
 

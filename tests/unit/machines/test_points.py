@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import shutil
 from dataclasses import replace
 from typing import Any
@@ -7,9 +8,20 @@ from typing import Any
 import pytest
 
 from everforge.store import manifests
-from everforge.wire.errors import InvalidInput, MachineBroken, NameTaken, PointNotKept, Refused, SnapshotDamaged, SnapshotForeign, SnapshotNotFound
+from everforge.wire.errors import (
+    DiskFull,
+    InvalidInput,
+    MachineBroken,
+    NameTaken,
+    PointNotKept,
+    Refused,
+    SaveFailed,
+    SnapshotDamaged,
+    SnapshotForeign,
+    SnapshotNotFound,
+)  # fmt: skip
 from everforge.wire.events import Accepted, Ended
-from kit.house import House, NewMachine, quick
+from kit.house import House, Killed, NewMachine, quick
 
 
 async def new(house: House, **wanted: object) -> str:
@@ -70,6 +82,76 @@ async def test_a_rollback_whose_save_fails_is_refused_and_nothing_changes(house:
     with pytest.raises(Exception, match="told to fail"):
         await house.machines.rollback(name, snapshot="a")
     assert (await house.machines.run(name, "x")).value == "2"
+
+
+async def spoiled(house: House) -> str:
+    """A machine with a point, whose saves all fail from now on."""
+    name = await new(house)
+    await house.machines.run(name, "x = 'good'")
+    await house.machines.snapshot(name, "before")
+    await house.machines.run(name, "x = 'mistake'")
+    house.host.failing_saves = 1000
+    return name
+
+
+async def test_a_machine_that_cannot_be_saved_goes_back_when_what_it_has_may_be_discarded(house: House) -> None:
+    name = await spoiled(house)
+    with pytest.raises(SaveFailed, match=f"told to fail.*everforge machine rollback {name} SNAPSHOT --discard.*`discard`") as refused:
+        await house.machines.rollback(name, snapshot="before")
+    assert type(refused.value) is SaveFailed
+    assert (await house.machines.run(name, "x")).value == "'mistake'", "nothing was done"
+    points = [p.snapshot for p in await house.machines.points(name)]
+    back = await house.machines.rollback(name, snapshot="before", discard=True)
+    assert (back.point.name, back.undo) == ("before", None)
+    assert (await house.machines.run(name, "x")).value == "'good'"
+    assert [p.snapshot for p in await house.machines.points(name)] == points
+    assert (await house.machines.get(name)).record.error is None
+    await house.check_nothing_leaked()
+
+
+async def test_a_machine_that_cannot_be_saved_is_reset_when_what_it_has_may_be_discarded(house: House) -> None:
+    name = await spoiled(house)
+    with pytest.raises(SaveFailed, match=f"everforge machine reset {name} --discard"):
+        await house.machines.reset(name)
+    assert (await house.machines.run(name, "x")).value == "'mistake'", "nothing was done"
+    assert await house.machines.reset(name, discard=True) is None
+    assert "NameError" in ((await house.machines.run(name, "x")).error or "")
+    house.host.failing_saves = 0
+    await house.machines.rollback(name, snapshot="before")
+    assert (await house.machines.run(name, "x")).value == "'good'"
+
+
+async def test_what_is_not_to_be_kept_is_not_saved_though_it_could_be(house: House) -> None:
+    name = await new(house)
+    await house.machines.run(name, "x = 1")
+    await house.machines.snapshot(name, "one")
+    await house.machines.run(name, "x = 2")
+    points = len(await house.machines.points(name))
+    assert (await house.machines.rollback(name, snapshot="one", discard=True)).undo is None
+    assert len(await house.machines.points(name)) == points
+    await house.machines.run(name, "x = 3")
+    await house.machines.hibernate(name)
+    undo = (await house.machines.rollback(name, snapshot="one", discard=True)).undo
+    assert undo is not None, "what sleeps is a point already, and stays one"
+    await house.machines.rollback(name, snapshot=undo)
+    assert (await house.machines.run(name, "x")).value == "3"
+
+
+async def test_what_is_not_to_be_kept_is_kept_when_there_is_nothing_to_go_back_to(house: House) -> None:
+    name = await spoiled(house)
+    with pytest.raises(SnapshotNotFound):
+        await house.machines.rollback(name, snapshot="nowhere", discard=True)
+    assert (await house.machines.run(name, "x")).value == "'mistake'"
+
+
+async def test_a_full_disk_is_no_reason_to_throw_away_what_is_there(house: House) -> None:
+    name = await spoiled(house)
+    house.host.failing_saves, house.host.disk_full = 0, True
+    with pytest.raises(DiskFull) as refused:
+        await house.machines.rollback(name, snapshot="before")
+    assert "discard" not in refused.value.message
+    house.host.disk_full = False
+    assert (await house.machines.run(name, "x")).value == "'mistake'"
 
 
 async def test_what_waits_behind_a_rollback_is_cancelled(house: House) -> None:
@@ -276,3 +358,29 @@ async def test_a_name_cannot_have_the_form_of_an_id(house: House) -> None:
         await house.machines.snapshot(name, first.snapshot)
     with pytest.raises(InvalidInput):
         await house.machines.rollback(name, snapshot="x" * 1000)
+
+
+async def test_what_waits_behind_a_rollback_is_cancelled_with_it_though_the_server_dies_in_the_middle(house: House) -> None:
+    """Or the next one would run it, under a number that counts as saved: a loss after that would not name it."""
+    name = (await house.machines.create(NewMachine())).record.name
+    await house.machines.run(name, "x = 1")
+    await house.machines.snapshot(name, "first")
+    await house.machines.run(name, "x = 2")
+    died = house.life.dead
+    listen = house.life.listen
+
+    def die(step: str) -> None:
+        listen(step)
+        if step == "before destroy":
+            died.set()
+            raise Killed
+
+    house.machines.forge.steps._listener = die  # pyright: ignore[reportPrivateUsage]
+    rolling = asyncio.ensure_future(house.machines.rollback(name, snapshot="first"))
+    number, _ = await house.machines.exec(name, "x = 3")
+    async with asyncio.timeout(10):
+        await died.wait()
+    await house.restart()
+    await asyncio.gather(rolling, return_exceptions=True)
+    ended = await house.machines.result(name, number)
+    assert (ended.end, (await house.machines.run(name, "x")).value) == ("cancelled", "1")

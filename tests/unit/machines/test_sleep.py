@@ -375,3 +375,23 @@ async def test_the_time_of_the_last_use_is_seen_at_once_and_outlives_a_sleep(hou
     await house.machines.hibernate(name)
     await house.restart()
     assert (await house.machines.get(name)).record.last_used_at == last
+
+
+async def test_damage_is_told_at_once_although_the_guest_of_damaged_memory_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House(quick(guest_answer_seconds=3600.0))
+    await house.start()
+    await house.machines.create(NewMachine(name="m"))
+    await house.machines.run("m", "x = 1")
+    await house.machines.hibernate("m")
+
+    async def find_damage(*_: object) -> None:
+        raise SnapshotDamaged("pages.img has changed")
+
+    monkeypatch.setattr(house.snapshots, "verify_large", find_damage)
+    monkeypatch.setattr(FakeSandbox, "feed", lambda *_: None)
+    async with asyncio.timeout(10):
+        ended = await house.machines.run("m", "x")
+    assert ended.end == "lost"
+    assert "pages.img has changed" in (ended.error or "")
+    assert not house.host.sandboxes
+    await house.close()

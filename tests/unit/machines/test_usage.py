@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from everforge.store.base import Change
 from everforge.wire.ids import AccountId
 from kit.house import House
 
@@ -18,6 +19,32 @@ async def test_an_account_sees_what_it_uses_and_nothing_of_others(house: House) 
     usage = await house.machines.usage()
     assert (usage.machines, usage.instructions, usage.disk_bytes) == (1, 2, 0)
     assert (await other.usage()).instructions == 1
+
+
+async def test_the_time_that_a_computer_was_off_is_not_counted_as_awake(house: House) -> None:
+    name = (await house.machines.create()).record.name
+    await house.machines.run(name, "1")
+    record = (await house.machines.get(name)).record
+    hours = 10 * 3600.0
+    await house.kill()
+    house.host.lose_everything()
+    assert record.awake_since is not None
+    before = {"awake_since": record.awake_since - hours, "last_used_at": record.awake_since - hours + 7.0}
+    await house.store.commit(Change(machine=record.id, set=before))  # as if it had been ten hours ago
+    machines = await house.start()
+    assert (await machines.usage()).awake_seconds == 7.0
+
+
+async def test_the_time_that_a_machine_outlives_its_server_counts(house: House) -> None:
+    name = (await house.machines.create()).record.name
+    await house.machines.run(name, "1")
+    record = (await house.machines.get(name)).record
+    await house.kill()
+    assert record.awake_since is not None
+    await house.store.commit(Change(machine=record.id, set={"awake_since": record.awake_since - 100.0}))
+    machines = await house.start()
+    await machines.hibernate(name)
+    assert (await machines.usage()).awake_seconds > 100.0
 
 
 async def test_machines_of_all_accounts_are_counted_by_state(house: House) -> None:

@@ -37,8 +37,8 @@ def neighbour(running: Running) -> Iterator[Neighbour]:
 
 # --- what a server must not understand in two ways ------------------------------------------------------------------------------------------
 
-INNER = b"GET /v1/whoami HTTP/1.1\r\nHost: x\r\n\r\n"
-POST = b"POST /v1/machine/list HTTP/1.1\r\nHost: x\r\n"
+INNER = b"GET /v1/whoami HTTP/1.1\r\nHost: localhost\r\n\r\n"
+POST = b"POST /v1/machine/list HTTP/1.1\r\nHost: localhost\r\n"
 SMUGGLED = {
     "both lengths": POST + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + INNER,
     "two lengths": POST + b"Content-Length: 0\r\nContent-Length: 36\r\n\r\n" + INNER,
@@ -50,19 +50,19 @@ SMUGGLED = {
     "a bad chunk size": POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n" + INNER,
     "an endless chunk size": POST + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n\r\n" + INNER,
     "a chunk without an end": POST + b"Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n0\r\n\r\n" + INNER,
-    "a space before the colon": b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length : 36\r\n\r\n" + INNER,
-    "a folded header": b"GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n chunked\r\n\r\n" + INNER,
-    "NUL in a header": b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n" + INNER,
-    "NUL in a path": b"GET /heal\0thz HTTP/1.1\r\nHost: x\r\n\r\n" + INNER,
-    "bare line feeds": b"GET /healthz HTTP/1.1\nHost: x\n\n" + INNER,
-    "bare carriage returns": b"GET /healthz HTTP/1.1\rHost: x\r\r" + INNER,
+    "a space before the colon": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length : 36\r\n\r\n" + INNER,
+    "a folded header": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding:\r\n chunked\r\n\r\n" + INNER,
+    "NUL in a header": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nA: b\0c\r\n\r\n" + INNER,
+    "NUL in a path": b"GET /heal\0thz HTTP/1.1\r\nHost: localhost\r\n\r\n" + INNER,
+    "bare line feeds": b"GET /healthz HTTP/1.1\nHost: localhost\n\n" + INNER,
+    "bare carriage returns": b"GET /healthz HTTP/1.1\rHost: localhost\r\r" + INNER,
     "no version": b"GET /healthz\r\n\r\n" + INNER,
     "another protocol": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 64,
     "noise": bytes(range(256)),
-    "a path that is not ASCII": "GET /v1/machine/ä HTTP/1.1\r\nHost: x\r\n\r\n".encode() + INNER,
-    "a tunnel": b"CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n",
-    "an invented method": b"BREW /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a path that is not ASCII": "GET /v1/machine/ä HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() + INNER,
+    "a tunnel": b"CONNECT example.org:443 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "an invented method": b"BREW /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
 }
 
 
@@ -81,7 +81,7 @@ def test_what_could_be_read_in_two_ways_is_refused_and_ends_the_connection(runni
 def test_trailers_are_no_headers(running: Running) -> None:
     with Wild(running) as wild:
         wild.send(
-            b"POST /v1/machine/list HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+            b"POST /v1/machine/list HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
             + f"Authorization: Bearer {running.token}\r\n".encode()
             + b"\r\n"
         )
@@ -155,12 +155,29 @@ def test_old_clients_are_answered_and_the_connection_closed(running: Running) ->
 
 @pytest.mark.parametrize(
     ("target", "host"),
-    [("http://example.org/healthz", "example.org"), ("/healthz", "localhost"), ("/healthz?x=y", "a.example"), ("//healthz", "x:1"), ("/healthz", "")],
+    [
+        ("http://localhost/healthz", "localhost"),
+        ("/healthz", "a.localhost:1"),
+        ("/healthz?x=y", "[::1]:80"),
+        ("//healthz", "192.0.2.1:1"),
+        ("/healthz", ""),
+    ],
 )
 def test_targets_and_hosts_in_all_their_forms_are_understood(running: Running, target: str, host: str) -> None:
     with Wild(running) as wild:
         wild.send(f"GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
         assert wild.answer().status == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["example.org", "127.0.0.1.example.org", "localhost.example.org:80", "evil", "127.0.0.1@example.org", "[example.org]"]
+)
+def test_a_name_that_is_not_this_computers_gets_nothing_whatever_it_asks_for(running: Running, neighbour: Neighbour, host: str) -> None:
+    for target in ("/", "/healthz", "/openapi.json", "/v1/whoami", "/nothing"):
+        with Wild(running) as wild:
+            wild.send(f"GET {target} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {running.token}\r\n\r\n".encode())
+            answer = wild.answer()
+            assert (answer.status, answer.json()["code"]) == (421, "HostUnknown")
 
 
 def test_a_doubled_slash_is_one(running: Running) -> None:
@@ -239,7 +256,7 @@ def test_headers_just_too_long_are_told_so(running: Running) -> None:
 def test_headers_that_are_too_long_are_refused_also_when_they_come_whole(running: Running, neighbour: Neighbour, head: bytes) -> None:
     for path in ("healthz", f"v1/machine/{neighbour.name}/connect"):
         with Wild(running) as wild:
-            wild.send(b"GET /%s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n%s\r\n\r\n" % (path.encode(), head))
+            wild.send(b"GET /%s HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n%s\r\n\r\n" % (path.encode(), head))
             answer = wild.answer()
             assert (answer.status, answer.json()["code"]) == (431, "TooLarge")
     neighbour.is_served()

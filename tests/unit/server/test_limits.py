@@ -17,6 +17,7 @@ from websockets.asyncio.client import connect
 from everforge.accounts.links import LINKS_MAX
 from everforge.machines.requests import KEY_LENGTH_MAX
 from everforge.machines.service import Machines
+from everforge.machines.settings import MachineSettings
 from everforge.server.arrivals import FREE_BYTES
 from everforge.server.connections import PIPELINE_MAX
 from everforge.server.doors import connect as connect_door
@@ -31,7 +32,7 @@ from kit.service import QUIET, Running, service
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "server.md"
 KB, MB, GB = 1024, 1024**2, 1024**3
-NO_LIMITS = {"host", "port", "public_url"}
+NO_LIMITS = {"host", "hosts", "port", "public_url"}
 LONG_SECONDS = 30.0  # far more than any of the short ones here
 
 
@@ -42,13 +43,20 @@ def shown(name: str, value: float) -> str:
     if "_bytes" in name:
         unit, size = next((unit, size) for unit, size in (("GB", GB), ("MB", MB), ("KB", KB)) if value >= size)
         return f"{value / size:g} {unit}"
-    return f"{value:g} s" if name.endswith("_seconds") else f"{value:,}"
+    if "_mb" in name:
+        return f"{value:,} MB"
+    plain = f"{value:,g}" if value < 1e5 else f"{value:,.0f}"
+    return f"{plain} s" if "_seconds" in name else plain
 
 
 def test_the_document_has_every_setting_with_its_default() -> None:
     told = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE))
     settings = ServerSettings()
-    assert told == {f.name: shown(f.name, getattr(settings, f.name)) for f in fields(settings) if f.name not in NO_LIMITS}
+    servers = {f.name: shown(f.name, getattr(settings, f.name)) for f in fields(settings) if f.name not in NO_LIMITS}
+    machines = {f.name: shown(f.name, getattr(MachineSettings(), f.name)) for f in fields(MachineSettings) if f.name in told}
+    assert told == servers | machines
+    promised = {"memory_mb", "cpus", "disk_mb", "processes", "open_files", "timeout_seconds", "output_bytes_max", "result_bytes_max", "queue_max"}
+    assert promised <= set(machines)
 
 
 def test_the_document_has_the_limits_that_are_fixed() -> None:

@@ -141,6 +141,22 @@ async def test_fork_snapshot_rollback_and_reset_go_through() -> None:
         assert (await client.get("/v1/machine/a/exec/0")).json()["code"] == "x = 1"
 
 
+async def test_a_machine_that_cannot_be_saved_goes_back_with_discard_alone() -> None:
+    async with service() as s, client_of(s) as client:
+        assert s.house is not None
+        await client.post("/v1/machine/new", json={"name": "a"})
+        await client.post("/v1/machine/a/snapshots", json={"name": "before"})
+        s.house.host.failing_saves = 1000
+        for verb, body in (("rollback", {"to": "before"}), ("reset", {})):
+            for given in (body, {**body, "discard": False}):
+                refused = await client.post(f"/v1/machine/a/{verb}", json=given)
+                assert (refused.status_code, refused.json()["code"]) == (500, "SaveFailed")
+                assert "--discard" in refused.json()["message"]
+            done = await client.post(f"/v1/machine/a/{verb}", json={**body, "discard": True})
+            assert (done.status_code, done.json()["undo"]) == (200, None)
+            assert (await client.post(f"/v1/machine/a/{verb}", json={**body, "discard": "yes"})).status_code == 400
+
+
 async def test_usage_and_metrics_count_what_was_done() -> None:
     async with service() as s, client_of(s) as client:
         await client.post("/v1/machine/new", json={"name": "a"})

@@ -43,6 +43,8 @@ ALLOWED_BY = {
         GET /v1/machine/{name}/exec/{seq}/result            GET /v1/machine/{name}/exec/{seq}/stream-result
         GET /v1/machine/{name}/files                        GET /v1/machine/{name}/files/{path}
         GET /v1/machine/{name}/archive                      GET /v1/machine/{name}/snapshots
+        GET /v1/machine/{name}/egress                       GET /v1/machine/{name}/egress/log
+        GET /v1/egress                                      GET /v1/secrets
     """,
     "exec": """
         POST /v1/machine/{name}/exec                        POST /v1/machine/{name}/exec/{seq}/calls/{call}
@@ -59,11 +61,24 @@ ALLOWED_BY = {
         GET /v1/tokens                                      POST /v1/tokens
         DELETE /v1/tokens/{id}                              POST /v1/invitations
         GET /v1/accounts                                    POST /v1/accounts
-        DELETE /v1/accounts/{account}
+        GET /v1/audit                                       GET /v1/webhooks
+        POST /v1/webhooks                                   DELETE /v1/webhooks/{id}
+        POST /v1/webhooks/{id}/test                         GET /v1/webhooks/dead
+        POST /v1/webhooks/dead/retry                        PATCH /v1/accounts/{account}/quota
+        DELETE /v1/accounts/{account}                       POST /v1/machine/{name}/egress
+        PUT /v1/egress                                      PUT /v1/secrets/{secret}
+        DELETE /v1/secrets/{secret}
     """,
 }
 SCOPE_OF = {f"{method} {path}": scope for scope, text in ALLOWED_BY.items() for method, path in re.findall(r"([A-Z]+) (/\S*)", text)}
-OWNERS = {"GET /metrics", "GET /v1/accounts", "POST /v1/accounts", "DELETE /v1/accounts/{account}", "POST /v1/invitations"}
+OWNERS = {
+    "GET /metrics",
+    "GET /v1/accounts",
+    "POST /v1/accounts",
+    "DELETE /v1/accounts/{account}",
+    "POST /v1/invitations",
+    "PATCH /v1/accounts/{account}/quota",
+}
 GUARDED = [operation for operation in OPERATIONS if SCOPE_OF[operation.id] is not None]
 OF_MACHINES = [operation for operation in GUARDED if operation.of_a_machine]
 NAME, NOBODYS = "machine-of-mine", "machine-of-none"  # equally long: so are the answers
@@ -88,7 +103,17 @@ class Case:
         stranger = await self.running.accounts.identify(self.stranger)
         await machines.of(stranger.account).create(NewMachine(name=THEIRS))
         kept = await self.running.accounts.new_token(owner, name="kept")
-        self.values = {"name": NAME, "seq": "0", "call": "0", "snapshot": "before", "id": kept.record.id, "account": "stranger", "path": "file.txt"}
+        await self.running.service.egress.secrets.set(owner.account, "KEPT", "nobody sees this", ["api.example.com"], "", [])
+        self.values = {
+            "name": NAME,
+            "seq": "0",
+            "call": "0",
+            "snapshot": "before",
+            "id": kept.record.id,
+            "account": "stranger",
+            "path": "file.txt",
+            "secret": "KEPT",
+        }
         revoked = await self.running.accounts.new_token(owner)
         await self.running.accounts.revoke(owner, revoked.record.id)
         expired = await self.running.accounts.new_token(owner, expires_at=time.time() + 0.05)

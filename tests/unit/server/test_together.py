@@ -18,7 +18,7 @@ async def test_an_answer_comes_in_one_piece() -> None:
         host, port = s.url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         for _ in range(20):
-            writer.write(b"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n")
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             head, _, body = (await reader.read(65_536)).partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 200")
             assert json.loads(body)

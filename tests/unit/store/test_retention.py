@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -37,6 +38,12 @@ def test_old_ones_go_by_age() -> None:
     assert dropped(FIVE, Retention(age_seconds=98)) == [0, 1]
 
 
+def test_a_point_that_was_saved_while_the_clock_was_wrong_is_no_older_than_the_one_before_it() -> None:
+    points = [point(0, created_at=90.0), point(1, created_at=-1e6), point(2, created_at=91.0)]
+    assert dropped(points, Retention(age_seconds=50)) == []
+    assert dropped(points, Retention(age_seconds=9.5)) == [0, 1]
+
+
 def test_the_newest_are_kept_by_bytes_and_no_older_smaller_one_slips_past() -> None:
     assert dropped([point(0, size_bytes=1), point(1, size_bytes=20), point(2)], Retention(bytes=25)) == [0, 1]
 
@@ -63,10 +70,18 @@ POINTS = st.lists(
     unique_by=lambda p: p.snapshot,
     max_size=12,
 )
+
+
+def in_order(points: list[PointRecord]) -> list[PointRecord]:
+    """As they were saved one after the other, by a clock that nobody set."""
+    times = sorted(p.created_at for p in points)
+    return [replace(p, created_at=at) for p, at in zip(sorted(points, key=lambda p: p.position), times, strict=True)]
+
+
 LIMITS = st.builds(Retention, st.none() | st.integers(0, 12), st.none() | st.floats(0, 1000), st.none() | st.integers(0, 500))
 
 
-@given(POINTS, LIMITS, st.integers(0, 1000))
+@given(POINTS.map(in_order), LIMITS, st.integers(0, 1000))
 def test_what_is_left_is_within_the_limits_and_dropping_twice_drops_nothing_more(points: list[PointRecord], keep: Retention, head: int) -> None:
     gone = to_drop(points, keep, head=SnapshotId(f"p{head}"), now=1000.0)
     left = [p for p in points if p not in gone]

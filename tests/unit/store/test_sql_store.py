@@ -419,8 +419,8 @@ async def test_a_database_of_the_first_revision_keeps_its_machines(path: Path) -
         config.attributes["connection"] = connection
         command.upgrade(config, "0001")
         values = record_values(old)
-        del values["expires_at"]  # came later
         columns = sa.inspect(connection).get_columns("machines")
+        values = {name: value for name, value in values.items() if name in {c["name"] for c in columns}}  # others came later
         connection.execute(sa.table("machines", *(sa.column(c["name"]) for c in columns)).insert().values(values))
     store = await SqlStore.open(path)
     assert await store.find(OWNER, old.name) == old

@@ -18,6 +18,8 @@ def new(
     processes: Annotated[int | None, typer.Option(help="How many processes and threads it may have.")] = None,
     image: Annotated[str | None, typer.Option(help="Name of a recipe, or digest of an image.")] = None,
     env: Env = None,
+    egress: Annotated[str | None, typer.Option(help="What it may reach: none, list, packages (the package index), public.")] = None,
+    allow: Annotated[list[str] | None, typer.Option(metavar="HOST", help="A host that it may reach as well. Repeatable.")] = None,
     idle_seconds: Annotated[float | None, typer.Option(help="After how long without work it goes to sleep.")] = None,
     expires_at: ExpiresAt = None,
     history: Annotated[str | None, typer.Option(help="Points to go back to: idle (at each sleep) or each (after each instruction).")] = None,
@@ -35,7 +37,8 @@ def new(
 
     wanted: dict[str, Any] = {
         "tags": pairs(tag, "--tag"), "memory_mb": memory_mb, "cpus": cpus, "disk_mb": disk_mb, "processes": processes, "image": image,
-        "env": pairs(env, "--env"), "idle_seconds": idle_seconds, "expires_at": expires_at, "history": history, "durability": durability,
+        "env": pairs(env, "--env"), "egress": egress, "egress_allow": allow,
+        "idle_seconds": idle_seconds, "expires_at": expires_at, "history": history, "durability": durability,
         "from_snapshot": _snapshot(from_snapshot),
     }  # fmt: skip
     with connected() as server, waiting("making a machine"):

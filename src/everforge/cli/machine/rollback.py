@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from ..options import Json, Name
+from ..options import Discard, Json, Name
 
 
 def rollback(
     name: Name,
     snapshot: Annotated[str | None, typer.Argument(metavar="SNAPSHOT", help="Id or name. [default: the newest]")] = None,
     instruction: Annotated[int | None, typer.Option(help="Go back to right after this instruction instead.")] = None,
+    discard: Discard = False,
     json: Json = False,
 ) -> None:
     """Take a machine back to a snapshot, memory and files. Prints the snapshot that undoes it.
@@ -26,10 +27,12 @@ def rollback(
     if snapshot is not None and instruction is not None:
         raise typer.BadParameter("give a snapshot or an instruction, not both", param_hint="--instruction")
     with machine_named(name) as machine, waiting(f"taking {name} back"):
-        done = machine.rollback(snapshot if instruction is None else instruction)
+        done = machine.rollback(snapshot if instruction is None else instruction, discard=discard)
     if json:
         print_json(done)
     else:
         print(f"{name} is back at {done.snapshot.name or done.snapshot.id}")
         if done.undo is not None:
             print(f"undo with: everforge machine rollback {name} {done.undo}")
+        elif discard:
+            print("what was before is not kept")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..options import Json
 
-HEADING = ("ID", "NAME", "SCOPES", "CREATED", "LAST USED", "EXPIRES")
+HEADING = ("ID", "NAME", "SCOPES", "TAGS", "CREATED", "LAST USED", "EXPIRES")
 
 
 def list_(json: Json = False) -> None:
@@ -20,5 +20,5 @@ def list_(json: Json = False) -> None:
     if json:
         print_json(found)
         return
-    rows = ((t.id, t.name, " ".join(t.scopes), moment(t.created_at), moment(t.last_used_at), moment(t.expires_at)) for t in found)
+    rows = ((t.id, t.name, " ".join(t.scopes), t.tags, moment(t.created_at), moment(t.last_used_at), moment(t.expires_at)) for t in found)
     print_rows(HEADING, rows)

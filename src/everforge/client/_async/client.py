@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
@@ -10,9 +10,12 @@ from everforge.wire import api
 
 from ..config import find_access
 from ..inputs import wait_seconds
+from .audit import AsyncAudit
 from .door import RETRY_SECONDS, AsyncDoor, new_key
+from .egress import AsyncEgressDefault, AsyncSecrets
 from .machine import AsyncMachine
 from .tokens import AsyncAccounts, AsyncTokens
+from .webhooks import AsyncWebhooks
 
 MACHINES_A_PAGE = 500
 
@@ -35,6 +38,10 @@ class AsyncEverforge:
         self._door = AsyncDoor(access, wait_seconds(retry_seconds, "retry_seconds") or 0.0, on_connection)
         self.tokens = AsyncTokens(self._door)
         self.accounts = AsyncAccounts(self._door)
+        self.secrets = AsyncSecrets(self._door)
+        self.egress = AsyncEgressDefault(self._door)
+        self.audit = AsyncAudit(self._door)
+        self.webhooks = AsyncWebhooks(self._door)
 
     def __repr__(self) -> str:
         return f"<everforge at {self.base_url}>"
@@ -63,6 +70,8 @@ class AsyncEverforge:
         processes: int | None = None,
         image: str | None = None,
         env: Mapping[str, str] | None = None,
+        egress: api.Egress | None = None,
+        egress_allow: Sequence[str] | None = None,
         idle_seconds: float | None = None,
         expires_at: str | None = None,
         history: Literal["idle", "each"] | None = None,
@@ -72,7 +81,8 @@ class AsyncEverforge:
         """A new machine; what is not given is as the server has it. `from_snapshot` is a machine's name and a snapshot of it."""
         request = api.NewMachine(
             name=name, tags=_dict(tags), metadata=_dict(metadata), memory_mb=memory_mb, cpus=cpus, disk_mb=disk_mb, processes=processes,
-            image=image, env=_dict(env), idle_seconds=idle_seconds, expires_at=expires_at, history=history, durability=durability,
+            image=image, env=_dict(env), egress=egress, egress_allow=None if egress_allow is None else [*egress_allow],
+            idle_seconds=idle_seconds, expires_at=expires_at, history=history, durability=durability,
             from_snapshot=None if from_snapshot is None else api.SnapshotRef(machine=from_snapshot[0], snapshot=from_snapshot[1]),
         )  # fmt: skip
         made = await self._door.post(api.MachineCreated, "/machine/new", request, key=new_key())

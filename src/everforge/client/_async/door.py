@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import secrets
 import sys
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
@@ -46,6 +47,8 @@ def body_of(request: api.Request) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for f in fields(request):
         value = getattr(request, f.name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InvalidInput(f"{f.name} must be a number that can be written out, not {value}")
         if value is not None:
             found[f.name] = body_of(value) if isinstance(value, api.Request) else value
     return found

@@ -16,6 +16,7 @@ from ..functions import Functions
 from ..pauses import Deadline
 from ..results import Display, Line, Result
 from .door import SLOW_SECONDS, AsyncDoor, new_key, segment
+from .egress import AsyncEgress
 from .files import AsyncFiles
 from .instruction import AsyncInstruction, instruction_text
 from .tape import AsyncTapeReader, Entry, pages
@@ -34,6 +35,7 @@ class AsyncMachine:
         self._door = door
         self._path = f"/machine/{self.name}"
         self.files = AsyncFiles(door, self._path)
+        self.egress = AsyncEgress(door, self._path)
 
     def __repr__(self) -> str:
         return f"<machine {self.name} at {self._door.base_url}>"
@@ -159,9 +161,13 @@ class AsyncMachine:
         """Not needed before an instruction: that wakes it by itself."""
         return await self._door.post(api.Machine, f"{self._path}/wake", again=True, silence_seconds=SLOW_SECONDS)
 
-    async def reset(self) -> str | None:
-        """A fresh interpreter and fresh files. The snapshot that brings back what was before, where there was something."""
-        return (await self._door.post(api.WasReset, f"{self._path}/reset", silence_seconds=SLOW_SECONDS)).undo
+    async def reset(self, *, discard: bool = False) -> str | None:
+        """A fresh interpreter and fresh files. The snapshot that brings back what was before, where there was something.
+
+        With `discard` a machine that is awake is not saved first: what is there now is gone. It is the way back of one that cannot be saved.
+        """
+        request = api.Reset(discard=discard or None)
+        return (await self._door.post(api.WasReset, f"{self._path}/reset", request, silence_seconds=SLOW_SECONDS)).undo
 
     # --- copies and points to go back to -------------------------------------------------------------------------------------------------------
 
@@ -187,6 +193,10 @@ class AsyncMachine:
     async def delete_snapshot(self, snapshot: str) -> None:
         await self._door.delete(f"{self._path}/snapshots/{segment(snapshot)}")
 
-    async def rollback(self, to: str | int | None = None) -> api.RolledBack:
-        """To a snapshot by id or name, to the state right after an instruction by its number, or to the newest snapshot. `undo` undoes it."""
-        return await self._door.post(api.RolledBack, f"{self._path}/rollback", api.Rollback(to=to), silence_seconds=SLOW_SECONDS)
+    async def rollback(self, to: str | int | None = None, *, discard: bool = False) -> api.RolledBack:
+        """To a snapshot by id or name, to the state right after an instruction by its number, or to the newest snapshot. `undo` undoes it.
+
+        `discard` as for `reset`.
+        """
+        request = api.Rollback(to=to, discard=discard or None)
+        return await self._door.post(api.RolledBack, f"{self._path}/rollback", request, silence_seconds=SLOW_SECONDS)

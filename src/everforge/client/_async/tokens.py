@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from everforge.wire import api
 
@@ -16,9 +16,18 @@ class AsyncTokens:
     async def list(self) -> list[api.Token]:
         return (await self._door.get(api.TokenList, "/tokens")).tokens
 
-    async def create(self, name: str | None = None, *, scopes: Sequence[api.Scope] | None = None, expires_at: str | None = None) -> api.TokenCreated:
-        """Its `token` is shown this once."""
-        request = api.NewToken(name=name, scopes=None if scopes is None else [*scopes], expires_at=expires_at)
+    async def create(
+        self,
+        name: str | None = None,
+        *,
+        scopes: Sequence[api.Scope] | None = None,
+        expires_at: str | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> api.TokenCreated:
+        """Its `token` is shown this once. With `tags` it is for machines that have all of them, and for nothing else."""
+        request = api.NewToken(
+            name=name, scopes=None if scopes is None else [*scopes], expires_at=expires_at, tags=None if tags is None else dict(tags)
+        )
         return await self._door.post(api.TokenCreated, "/tokens", request)
 
     async def revoke(self, id: str) -> None:
@@ -45,6 +54,24 @@ class AsyncAccounts:
 
     async def delete(self, name: str) -> None:
         await self._door.delete(f"/accounts/{segment(name)}")
+
+    async def quota(
+        self,
+        name: str,
+        *,
+        machines: int | None = None,
+        awake: int | None = None,
+        memory_mb: int | None = None,
+        disk_mb: int | None = None,
+        requests_per_second: float | None = None,
+        egress_bytes_per_day: int | None = None,
+    ) -> api.Quota:
+        """What the account may have at most, after the change: what is not given stays; 0 is no limit, -1 what the server's settings say."""
+        request = api.QuotaChange(
+            machines=machines, awake=awake, memory_mb=memory_mb, disk_mb=disk_mb, requests_per_second=requests_per_second,
+            egress_bytes_per_day=egress_bytes_per_day,
+        )  # fmt: skip
+        return await self._door.post(api.Quota, f"/accounts/{segment(name)}/quota", request, method="PATCH", again=True)
 
     async def invite(self, *, email: str | None = None, expires_at: str | None = None) -> api.Invitation:
         """Whoever has it can sign up once."""

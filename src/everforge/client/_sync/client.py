@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
@@ -11,9 +11,12 @@ from everforge.wire import api
 
 from ..config import find_access
 from ..inputs import wait_seconds
+from .audit import Audit
 from .door import RETRY_SECONDS, Door, new_key
+from .egress import EgressDefault, Secrets
 from .machine import Machine
 from .tokens import Accounts, Tokens
+from .webhooks import Webhooks
 
 MACHINES_A_PAGE = 500
 
@@ -36,6 +39,10 @@ class Everforge:
         self._door = Door(access, wait_seconds(retry_seconds, "retry_seconds") or 0.0, on_connection)
         self.tokens = Tokens(self._door)
         self.accounts = Accounts(self._door)
+        self.secrets = Secrets(self._door)
+        self.egress = EgressDefault(self._door)
+        self.audit = Audit(self._door)
+        self.webhooks = Webhooks(self._door)
 
     def __repr__(self) -> str:
         return f"<everforge at {self.base_url}>"
@@ -64,6 +71,8 @@ class Everforge:
         processes: int | None = None,
         image: str | None = None,
         env: Mapping[str, str] | None = None,
+        egress: api.Egress | None = None,
+        egress_allow: Sequence[str] | None = None,
         idle_seconds: float | None = None,
         expires_at: str | None = None,
         history: Literal["idle", "each"] | None = None,
@@ -73,7 +82,8 @@ class Everforge:
         """A new machine; what is not given is as the server has it. `from_snapshot` is a machine's name and a snapshot of it."""
         request = api.NewMachine(
             name=name, tags=_dict(tags), metadata=_dict(metadata), memory_mb=memory_mb, cpus=cpus, disk_mb=disk_mb, processes=processes,
-            image=image, env=_dict(env), idle_seconds=idle_seconds, expires_at=expires_at, history=history, durability=durability,
+            image=image, env=_dict(env), egress=egress, egress_allow=None if egress_allow is None else [*egress_allow],
+            idle_seconds=idle_seconds, expires_at=expires_at, history=history, durability=durability,
             from_snapshot=None if from_snapshot is None else api.SnapshotRef(machine=from_snapshot[0], snapshot=from_snapshot[1]),
         )  # fmt: skip
         made = self._door.post(api.MachineCreated, "/machine/new", request, key=new_key())

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from everforge.wire import api
 
@@ -17,9 +17,18 @@ class Tokens:
     def list(self) -> list[api.Token]:
         return (self._door.get(api.TokenList, "/tokens")).tokens
 
-    def create(self, name: str | None = None, *, scopes: Sequence[api.Scope] | None = None, expires_at: str | None = None) -> api.TokenCreated:
-        """Its `token` is shown this once."""
-        request = api.NewToken(name=name, scopes=None if scopes is None else [*scopes], expires_at=expires_at)
+    def create(
+        self,
+        name: str | None = None,
+        *,
+        scopes: Sequence[api.Scope] | None = None,
+        expires_at: str | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> api.TokenCreated:
+        """Its `token` is shown this once. With `tags` it is for machines that have all of them, and for nothing else."""
+        request = api.NewToken(
+            name=name, scopes=None if scopes is None else [*scopes], expires_at=expires_at, tags=None if tags is None else dict(tags)
+        )
         return self._door.post(api.TokenCreated, "/tokens", request)
 
     def revoke(self, id: str) -> None:
@@ -46,6 +55,24 @@ class Accounts:
 
     def delete(self, name: str) -> None:
         self._door.delete(f"/accounts/{segment(name)}")
+
+    def quota(
+        self,
+        name: str,
+        *,
+        machines: int | None = None,
+        awake: int | None = None,
+        memory_mb: int | None = None,
+        disk_mb: int | None = None,
+        requests_per_second: float | None = None,
+        egress_bytes_per_day: int | None = None,
+    ) -> api.Quota:
+        """What the account may have at most, after the change: what is not given stays; 0 is no limit, -1 what the server's settings say."""
+        request = api.QuotaChange(
+            machines=machines, awake=awake, memory_mb=memory_mb, disk_mb=disk_mb, requests_per_second=requests_per_second,
+            egress_bytes_per_day=egress_bytes_per_day,
+        )  # fmt: skip
+        return self._door.post(api.Quota, f"/accounts/{segment(name)}/quota", request, method="PATCH", again=True)
 
     def invite(self, *, email: str | None = None, expires_at: str | None = None) -> api.Invitation:
         """Whoever has it can sign up once."""

@@ -182,15 +182,26 @@ class Client:
 
     async def _connect(self) -> None:
         """To the warden of the data folder, started if there is none, and introduce ourselves."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + START_SECONDS
+        while True:
+            self._channel = channel = await self._reach(deadline)
+            try:
+                return await self._introduce(channel)
+            except WardenGone:
+                if clock() >= deadline:
+                    raise
+                await asyncio.sleep(RETRY_SECONDS)  # it was about to end, and we stood in its queue still
+
+    async def _reach(self, deadline: float) -> Channel:
         try:
-            async with asyncio.timeout(START_SECONDS):
+            async with asyncio.timeout_at(deadline):
                 while (channel := self._try_connect()) is None:
                     if not await self._start():
                         await asyncio.sleep(RETRY_SECONDS)  # another one was there: it listens soon, or is about to end
+                return channel
         except TimeoutError:
             raise EngineUnfit(f"no warden answers at {self._places.folders.socket}") from None
-        self._channel = channel
-        await self._introduce(channel)
 
     def _try_connect(self) -> Channel | None:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

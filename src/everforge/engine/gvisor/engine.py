@@ -141,13 +141,14 @@ class Gvisor:
     async def _fill(self, empty: GvisorSandbox, verb: verbs.Restore) -> GvisorSandbox:
         try:
             _, descriptors = await self._client.ask(verb)
+            for number in descriptors:  # the same pipes that it was created with
+                os.close(number)
+            if empty.is_over:
+                raise SandboxLost(f"sandbox {empty.id} ended as soon as it was restored")
         except BaseException:
-            self._own(empty.destroy())
+            # Also when it is over: it ended with its warden, and the next one may have restored another under its id, which nobody holds.
+            self._own(self._client.ask(verbs.Destroy(id=empty.id)))
             raise
-        for number in descriptors:  # the same pipes that it was created with
-            os.close(number)
-        if empty.is_over:
-            raise SandboxLost(f"sandbox {empty.id} ended as soon as it was restored")
         empty.empty, empty.pooled, empty.memory_mb = False, verb.pooled, verb.memory_mb
         return empty
 

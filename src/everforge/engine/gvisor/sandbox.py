@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from pathlib import Path
 
 from everforge.engine.base import Ending, How
@@ -48,6 +49,9 @@ class GvisorSandbox:
         if self._link is None or (self._link.is_closed and self._to_guest >= 0):
             self._link = PipeLink(os.dup(self._from_guest), os.dup(self._to_guest))
         return self._link
+
+    def egress(self) -> socket.socket | None:
+        return None if self._egress < 0 else socket.socket(fileno=os.dup(self._egress))
 
     @property
     def is_over(self) -> bool:

@@ -157,8 +157,7 @@ async def _run(
     sandboxes = door.sandboxes = Sandboxes(places, groups, family, options.images, options.snapshots, door.report)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(door.serve()), group.create_task(watch.watch_slowly(sandboxes))]
-        if groups is None:
-            tasks.append(group.create_task(watch.watch_memory(sandboxes)))
+        tasks.append(group.create_task(watch.watch_memory(sandboxes) if groups is None else watch.watch_processors(sandboxes, groups)))
         await _until_unneeded(places, lock, door, sandboxes, options.linger_seconds)
         listener.close()
         if _is_ours(places, lock):

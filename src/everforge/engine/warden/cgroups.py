@@ -19,6 +19,7 @@ MOUNT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("memory", "pids", "cpu")
 LEAF = "warden"  # in a delegated part: where the warden and its server are
 REMOVE_SECONDS = 5.0  # a group is busy for a moment after its last process was reaped
+WEIGHT_PARTS = 16  # a sandbox that gives way weighs so many times less than others, and than any program of the computer
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +30,18 @@ class Sizes:
 
 
 class Cgroups:
-    """The groups of one data folder, `PARENT/<sandbox id>` in every hierarchy."""
+    """The groups of one data folder, `PREFIX<sandbox id>` in every hierarchy. With root they lie side by side at the top: below a group of their own
+    they would all wait for its turn among the computer's programs, which the one that computes most has used up for all of them."""
 
-    def __init__(self, version: int, mount: Path, parent: str, *, managed: bool) -> None:
+    def __init__(self, version: int, mount: Path, prefix: str, *, managed: bool) -> None:
         self.version = version
         self.managed = managed  # runsc makes and fills them
         self._mount = mount
-        self._parent = parent
+        self._prefix = prefix
 
     def path(self, id: str) -> str:
         """As an OCI specification names it."""
-        return f"{self._parent}/{id}"
+        return f"{self._prefix}{id}"
 
     def folder(self, id: str, controller: str) -> Path:
         base = self._mount if self.version == 2 else self._mount / controller
@@ -97,6 +99,19 @@ class Cgroups:
         folder = self.folder(id, "memory")
         return _keyed(folder / ("memory.events" if self.version == 2 else "memory.oom_control"), "oom_kill") or 0
 
+    def cpu_seconds(self, id: str) -> float | None:
+        """Of processors, since it began."""
+        if self.version == 2:
+            used_us = _keyed(self.folder(id, "cpu") / "cpu.stat", "usage_usec")
+            return None if used_us is None else used_us / 1e6
+        used_ns = _number(self.folder(id, "cpuacct") / "cpuacct.usage")
+        return None if used_ns is None else used_ns / 1e9
+
+    def weigh(self, id: str, *, gives_way: bool) -> None:
+        """How much it counts for where processors are wanted by several. It has what nobody else wants either way."""
+        file, usual = ("cpu.weight", 100) if self.version == 2 else ("cpu.shares", 1024)
+        _write(self.folder(id, "cpu") / file, str(usual // WEIGHT_PARTS if gives_way else usual))
+
     def _hierarchies(self) -> list[Path]:
         if self.version == 2:
             return [self._mount]
@@ -117,32 +132,38 @@ class Cgroups:
         return True
 
     def strays(self) -> set[str]:
-        """Names of all groups below ours."""
-        return {name for folder in self._folders(self._parent) for name in _names(folder) if (folder / name).is_dir()}
+        """What all groups of this data folder are named after."""
+        above, _, start = self._prefix.rpartition("/")
+        return {
+            name.removeprefix(start)
+            for folder in self._folders(above)
+            for name in _names(folder)
+            if name.startswith(start) and (folder / name).is_dir()
+        }
 
-    def remove_parent(self) -> None:
-        """Called when nothing is held. Other data folders may have theirs beside it: then the upper one stays."""
-        _remove(self._folders(self._parent))
-        if self.managed:
-            _remove(self._folders(str(Path(self._parent).parent)))
+    def remove_home(self) -> None:
+        """Where they lie, if that is a group of our own. Called when nothing is held."""
+        if not self.managed:
+            _remove(self._folders(self._prefix))
 
 
-def _takes_groups(hierarchy: Path) -> bool:
+def _takes_groups(hierarchy: Path, mark: str) -> bool:
     """Tried: in a container it may be there to look at only."""
+    trial = hierarchy / f"everforge-{mark}-trial"
     try:
-        (hierarchy / "everforge").mkdir(exist_ok=True)
+        trial.mkdir(exist_ok=True)
     except OSError:
         return False
-    return True
+    return _remove([trial])
 
 
 def detect(mark: str, *, root: bool, mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> Cgroups | None:
     if root:
         if (mount / "cgroup.controllers").exists():
             # In a container the mount may be a group with processes in it, which cannot hand on anything: then we watch instead.
-            return Cgroups(2, mount, f"/everforge/{mark}", managed=True) if _has(mount) and _hand_on(mount) else None
-        if all(_takes_groups(mount / controller) for controller in CONTROLLERS):
-            return Cgroups(1, mount, f"/everforge/{mark}", managed=True)
+            return Cgroups(2, mount, f"/everforge-{mark}-", managed=True) if _has(mount) and _hand_on(mount) else None
+        if all(_takes_groups(mount / controller, mark) for controller in CONTROLLERS):
+            return Cgroups(1, mount, f"/everforge-{mark}-", managed=True)
         return None
     return _delegated(mark, mount, own)
 
@@ -165,7 +186,7 @@ def _delegated(mark: str, mount: Path, own: Path) -> Cgroups | None:
         return None
     if not _hand_on(group) or not _hand_on(home):
         return None
-    return Cgroups(2, mount, "/" + str(home.relative_to(mount)), managed=False)
+    return Cgroups(2, mount, f"/{home.relative_to(mount)}/", managed=False)
 
 
 def _has(group: Path) -> bool:

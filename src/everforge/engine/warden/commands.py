@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from pathlib import Path
 
 from .folders import Folders
@@ -16,9 +18,10 @@ NO_MOUNT = "--gofer-network-namespace=new"
 # The file of the overlay is unlinked as soon as it is open: nothing is left behind, however the sandbox ends.
 OVERLAY = "--overlay2=root:dir={folder},size={size_mb}m"
 
-TAIL_BYTES = 8 * 1024
+TAIL_BYTES = 64 * 1024  # a message may have the trace of a Go program behind it, in the same line: 11 kB were seen
 KEPT_BYTES = 64 * 1024
 MESSAGE_LENGTH_MAX = 600
+TRACE = re.compile(r"\s*(?:\n|\\n)\s*goroutine \d+ \[.*", re.DOTALL)  # and all that follows
 
 
 class Runsc:
@@ -72,7 +75,17 @@ class Runsc:
         except OSError:
             lines = []
         fatal = [line for line in lines if "FATAL" in line or "error" in line.lower()] or lines
-        return fatal[-1].split("] ", 1)[-1].removeprefix("FATAL ERROR: ")[:MESSAGE_LENGTH_MAX] if fatal else "it said nothing"
+        return _message(fatal[-1]) if fatal else "it said nothing"
+
+
+def _message(line: str) -> str:
+    """What a line of the log says: without what stands around it, and without a trace."""
+    try:
+        said = json.loads(line)["msg"]
+    except (ValueError, TypeError, KeyError):
+        said = line.split("] ", 1)[-1]
+    sentence = " ".join(TRACE.sub("", str(said)).split()).removeprefix("FATAL ERROR: ")
+    return sentence.rstrip(".:")[:MESSAGE_LENGTH_MAX]
 
 
 FULL_BYTES = 32 * 1024 * 1024  # a save that failed with less than this left, and more than this to write, failed for want of it

@@ -312,7 +312,7 @@ class Sandboxes:
         held.gone.set()
 
     async def sweep(self) -> int:
-        return await self._traces.sweep(set(self._held))
+        return await self._traces.sweep(self._held.keys())
 
     # --- commands ----------------------------------------------------------------------------------------------------------------------
 

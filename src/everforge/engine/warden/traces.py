@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Callable, Collection
+from contextlib import suppress
 
 from everforge.wire.ids import SANDBOX_ID
 
@@ -15,7 +17,8 @@ from .cgroups import Cgroups
 from .folders import Folders
 from .processes import Process
 
-KILL_SECONDS = 20.0  # freeing gigabytes of memory takes a while
+KILL_SECONDS = 60.0  # freeing gigabytes of memory takes a while, and a crash may have left many sandboxes
+LOOK_AGAIN_SECONDS = 0.01
 
 
 class Traces:
@@ -25,7 +28,20 @@ class Traces:
 
     async def kill_all(self, id: str) -> None:
         """Every process of a sandbox, also those that runsc did not write down."""
-        await self._kill(id, processes.scan(self._folders.state).get(id, []))
+        await self._end(lambda found: found == id)
+
+    async def _end(self, wanted: Callable[[str], bool]) -> set[str]:
+        """Kill what these sandboxes run, and look again: a command starts others, and what is just being started shows no arguments.
+        Returns those that there were."""
+        ended: set[str] = set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KILL_SECONDS):
+                while living := {id: pids for id, pids in processes.scan(self._folders.state).items() if wanted(id)}:
+                    ended |= set(living)
+                    for id, pids in living.items():
+                        await self._kill(id, pids)
+                    await asyncio.sleep(LOOK_AGAIN_SECONDS)
+        return ended
 
     async def _kill(self, id: str, pids: list[int]) -> None:
         found: list[Process] = []
@@ -35,11 +51,8 @@ class Traces:
                 if process is not None:
                     found.append(process)
                     process.kill()
-            async with asyncio.timeout(KILL_SECONDS):
-                for process in found:
-                    await process.ended()
-        except TimeoutError:
-            pass
+            for process in found:
+                await process.ended()
         finally:
             for process in found:
                 process.close()
@@ -53,12 +66,11 @@ class Traces:
         if self._cgroups is not None:
             await self._cgroups.remove(id)
 
-    async def sweep(self, held: set[str]) -> int:
+    async def sweep(self, held: Collection[str]) -> int:
         """End and remove every sandbox of this data folder that is not held. Returns how many there were."""
-        living = processes.scan(self._folders.state)
-        strays = {id for id in (*living, *self._named()) if id not in held}
+        strays = await self._end(lambda found: found not in held)
+        strays |= {id for id in self._named() if id not in held}
         for id in strays:
-            await self._kill(id, living.get(id, []))
             await self.erase(id)
         if not held:
             for file in self._folders.disks.iterdir():  # a file that a crash left between its making and its unlinking
@@ -76,5 +88,5 @@ class Traces:
     def clear(self) -> None:
         """Everything outside of the data folder's own contents; called when nothing is held."""
         if self._cgroups is not None:
-            self._cgroups.remove_parent()
+            self._cgroups.remove_home()
         shutil.rmtree(self._folders.run, ignore_errors=True)

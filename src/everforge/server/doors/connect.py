@@ -20,21 +20,22 @@ from ..calls import check_key, new_request_id
 from ..numbers import whole
 from ..routes import SocketRoute
 from ..service import Service
-from ..sockets import MACHINE_DELETED, Socket, both, read_as, request_id_of, unexpected
+from ..sockets import MACHINE_DELETED, Socket, both, read_as, request_id_of, request_id_or_none, unexpected
 from ..views import entry
+from ..witness import Scene, hash_of_code
 from .instructions import completed, options, which
 from .repl import named_or_new
 
 REQUESTS_MAX = 32  # answered at once; more wait in the client's socket
 
 
-async def open_connect(service: Service, identity: Identity, websocket: WebSocket) -> Callable[[Socket], Awaitable[None]]:
+async def open_connect(service: Service, identity: Identity, websocket: WebSocket, scene: Scene) -> Callable[[Socket], Awaitable[None]]:
     """A machine's whole tape, live and from any position, and requests in the other direction."""
-    machines = service.machines.of(identity.account)
+    machines = service.machines.of(identity.account, identity.tags)
     after = _after(websocket.query_params.get("after"))
-    name = await named_or_new(machines, identity, websocket.path_params["name"])
+    name = await named_or_new(machines, identity, websocket.path_params["name"], scene)
     end = await machines.end_position(name)
-    return Connection(machines, name, end if after is None else after, end).talk
+    return Connection(machines, name, end if after is None else after, end, scene).talk
 
 
 route = SocketRoute(path="/v1/machine/{name}/connect", scopes=("exec", "read"), open=open_connect)
@@ -51,7 +52,8 @@ def _after(text: str | None) -> Position | None:
 
 
 class Connection:
-    def __init__(self, machines: Machines, name: str, after: Position, end: Position) -> None:
+    def __init__(self, machines: Machines, name: str, after: Position, end: Position, scene: Scene) -> None:
+        self._scene = scene
         self._machines = machines
         self._name = name
         self._after = after
@@ -66,6 +68,7 @@ class Connection:
         finally:
             for task in self._requests:
                 task.cancel()
+            await asyncio.gather(*self._requests, return_exceptions=True)  # what was begun is in the audit log when this is over
 
     async def _tell(self, socket: Socket) -> None:
         async for event in self._machines.read(self._name, self._after, follow=True):
@@ -94,18 +97,35 @@ class Connection:
             task.exception()  # a client that went away; the listener hears of it too
 
     async def _reply(self, socket: Socket, message: dict[str, Any], act: Act) -> None:
-        request_id = None
         try:
-            request_id = request_id_of(message)
-            reply = {"type": "reply", "request_id": request_id, **await act(self._machines, self._name, message)}
+            found = await self._acted(message, act)
+            reply = {"type": "reply", "request_id": request_id_of(message), **found}
         except EverforgeError as e:
-            reply = self._error(request_id, e)
+            reply = self._error(message, e)
         except Exception:
-            reply = self._error(request_id, unexpected("a request of a WebSocket"))
+            reply = self._error(message, unexpected("a request of a WebSocket"))
         await socket.send(reply)
 
-    def _error(self, request_id: str | int | None, error: EverforgeError) -> dict[str, Any]:
-        return {"type": "error", "request_id": request_id, "error": error_body(error, error.request_id or new_request_id())}
+    async def _acted(self, message: dict[str, Any], act: Act) -> dict[str, Any]:
+        doing = self._admitted(message, act)
+        if (action := ACTIONS.get(message["type"])) is None:
+            return await doing
+        return await self._scene.watched(action, self._name, doing, lambda found: _notes(message, found))
+
+    async def _admitted(self, message: dict[str, Any], act: Act) -> dict[str, Any]:
+        request_id_of(message)  # a reply could not name another one
+        if message["type"] != "ping":
+            await self._scene.admit()
+        return await act(self._machines, self._name, message)
+
+    def _error(self, message: dict[str, Any], error: EverforgeError) -> dict[str, Any]:
+        return {"type": "error", "request_id": request_id_or_none(message), "error": error_body(error, error.request_id or new_request_id())}
+
+
+def _notes(message: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    if message["type"] != "exec":
+        return {}
+    return {"instruction_seq": found["instruction_seq"], "code_sha256": hash_of_code(message["instruction"]["code"])}
 
 
 # --- requests ----------------------------------------------------------------------------------------------------------------------
@@ -149,4 +169,5 @@ async def _ping(machines: Machines, name: str, message: dict[str, Any]) -> dict[
     return {}
 
 
+ACTIONS = {"exec": "machine.exec", "interrupt": "machine.interrupt", "answer": "machine.answer"}  # the others change nothing
 ACTS: Mapping[str, Act] = {"exec": _exec, "interrupt": _interrupt, "complete": _complete, "answer": _answer, "ping": _ping}

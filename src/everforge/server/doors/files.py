@@ -41,6 +41,8 @@ routes = Routes("files")
 ANY_FILE = (GuestTooOld, *IN_TURN, MachineBroken, NoCapacity, FileNotFound, FileRefused, NotAFolder, TransferCut)
 BYTES = "application/octet-stream"
 ARCHIVES = {"tar": "application/x-tar", "tar.gz": "application/gzip", "zip": "application/zip"}
+# Code in a machine wrote it. Should a browser ever show it, then as nobody's page, and not as something that it only looks like.
+UNTRUSTED = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,7 @@ async def download(call: Call) -> Response:
     info, parts = await files.read(call.path("path"), start, length)
     size = info.size_bytes - start if length is None else length
     headers = {"Content-Length": str(size), "Last-Modified": formatdate(info.modified_ns / 1e9, usegmt=True), "Accept-Ranges": "bytes"}
+    headers |= UNTRUSTED
     if wanted is not None:
         headers["Content-Range"] = f"bytes {start}-{start + size - 1}/{info.size_bytes}"
     return StreamingResponse(_sent(call, parts), 200 if wanted is None else 206, headers, BYTES)
@@ -125,7 +128,7 @@ def _range(text: str, size: int) -> tuple[int, int]:
 
 
 @routes.add(
-    "PUT", "/v1/machine/{name}/files/{path:file}", scope="exec", upload=True,
+    "PUT", "/v1/machine/{name}/files/{path:file}", action="file.write", scope="exec", upload=True,
     errors=(*ANY_FILE, NotAFile, TooLarge, TooSlow),
 )  # fmt: skip
 async def upload(call: Call) -> api.FileWritten:
@@ -139,7 +142,7 @@ class RemoveQuery(api.Query):
     recursive: bool = False
 
 
-@routes.add("DELETE", "/v1/machine/{name}/files/{path:file}", scope="exec", errors=(*ANY_FILE, FolderNotEmpty))
+@routes.add("DELETE", "/v1/machine/{name}/files/{path:file}", action="file.delete", scope="exec", errors=(*ANY_FILE, FolderNotEmpty))
 async def remove(call: Call, query: RemoveQuery) -> api.Deleted:
     """Delete a file, or a folder."""
     await call.machines.files(call.name).remove(call.path("path"), recursive=query.recursive)
@@ -156,10 +159,12 @@ class ArchiveQuery(api.Query):
 async def pack(call: Call, query: ArchiveQuery) -> Response:
     """A folder as an archive."""
     parts = await call.machines.files(call.name).pack(query.path, query.format)
-    return StreamingResponse(_sent(call, parts), media_type=ARCHIVES[query.format])
+    return StreamingResponse(_sent(call, parts), headers=UNTRUSTED, media_type=ARCHIVES[query.format])
 
 
-@routes.add("PUT", "/v1/machine/{name}/archive", scope="exec", upload=True, errors=(*ANY_FILE, ArchiveRefused, TooLarge, TooSlow))
+@routes.add(
+    "PUT", "/v1/machine/{name}/archive", action="file.unpack", scope="exec", upload=True, errors=(*ANY_FILE, ArchiveRefused, TooLarge, TooSlow)
+)
 async def unpack(call: Call, query: ArchiveQuery) -> api.Unpacked:
     """Unpack an archive into a folder, whole or not at all."""
     done = await call.machines.files(call.name).unpack(query.path, query.format, _received(call))

@@ -37,6 +37,7 @@ from ..service import Service
 from ..streams import Cut, Revoked, with_signs_of_life
 from ..times import to_wire
 from ..views import result
+from ..witness import hash_of_code
 from .displays import Displays, in_one_frame
 from .wholelines import WholeLines
 
@@ -45,7 +46,8 @@ STREAMED = (MachineNotFound, InstructionNotFound, TooManyStreams)
 
 
 @routes.add(
-    "POST", "/v1/machine/{name}/exec", scope="exec", keyed=True, errors=(MachineNotFound, MachineBroken, QueueFull, KeyReused, DiskFull),
+    "POST", "/v1/machine/{name}/exec", action="machine.exec", scope="exec", keyed=True,
+    errors=(MachineNotFound, MachineBroken, QueueFull, KeyReused, DiskFull),
     example={"instruction": {"code": "x = 6 * 7\nx", "timeout_seconds": 15}},
 )  # fmt: skip
 async def give(call: Call, body: api.Exec) -> api.Accepted:
@@ -53,6 +55,7 @@ async def give(call: Call, body: api.Exec) -> api.Accepted:
     number, interrupted = await call.machines.exec(
         call.name, body.instruction.code, **options(body.instruction), interrupt=bool(body.interrupt), key=call.key
     )
+    call.notes["code_sha256"] = hash_of_code(body.instruction.code)
     return api.Accepted(instruction_seq=number, interrupted=interrupted, machine=call.name)
 
 
@@ -227,7 +230,14 @@ def _instruction(accepted: Accepted, ended: Ended | None, running: Running | Non
     )
 
 
-@routes.add("POST", "/v1/machine/{name}/interrupt", scope="exec", errors=(MachineNotFound, InstructionNotFound), example={"pending": True})
+@routes.add(
+    "POST",
+    "/v1/machine/{name}/interrupt",
+    action="machine.interrupt",
+    scope="exec",
+    errors=(MachineNotFound, InstructionNotFound),
+    example={"pending": True},
+)
 async def interrupt(call: Call, body: api.Interrupt | None = None) -> api.Interrupted:
     """Interrupt what runs, what waits too if asked, or one instruction. Code that goes on all the same is killed by a second interrupt."""
     return api.Interrupted(interrupted=await call.machines.interrupt(call.name, **which(body or api.Interrupt())))
@@ -238,7 +248,7 @@ def which(wanted: api.Interrupt) -> dict[str, Any]:
 
 
 @routes.add(
-    "POST", "/v1/machine/{name}/complete", scope="exec", errors=(MachineNotFound, MachineBroken, MachineFailed, GuestTooOld, NoCapacity),
+    "POST", "/v1/machine/{name}/complete", action=None, scope="exec", errors=(MachineNotFound, MachineBroken, MachineFailed, GuestTooOld, NoCapacity),
     example={"code": "import nu"},
 )  # fmt: skip
 async def complete(call: Call, body: api.Complete) -> api.Completed:
@@ -247,7 +257,7 @@ async def complete(call: Call, body: api.Complete) -> api.Completed:
 
 
 @routes.add(
-    "POST", "/v1/machine/{name}/exec/{seq}/calls/{call}", scope="exec",
+    "POST", "/v1/machine/{name}/exec/{seq}/calls/{call}", action="machine.answer", scope="exec",
     errors=(MachineNotFound, InstructionNotFound, WrongState, MachineBroken), example={"value": 42},
 )  # fmt: skip
 async def answer_call(call: Call, body: api.Answer) -> api.Answered:

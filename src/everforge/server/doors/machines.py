@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from everforge.machines.doors import PolicyChange
 from everforge.machines.requests import NewMachine, SnapshotOf
 from everforge.machines.service import Machines, MachineView
 from everforge.store.base import MachineQuery
@@ -23,6 +24,7 @@ from everforge.wire.errors import (
     NameTaken,
     NoCapacity,
     QueueFull,
+    QuotaExceeded,
     Refused,
     SnapshotNotFound,
     WrongState,
@@ -43,13 +45,15 @@ RESIDENCES = {"ready": {"awake", "saving"}, "busy": {"awake", "saving"}}
 
 
 @routes.add(
-    "POST", "/v1/machine/new", scope="manage", keyed=True,
-    errors=(NameTaken, ImageNotFound, KeyReused, NoCapacity, MachineNotFound, SnapshotNotFound, MachineFailed, DiskFull),
+    "POST", "/v1/machine/new", action="machine.create", scope="manage", keyed=True,
+    errors=(NameTaken, ImageNotFound, KeyReused, NoCapacity, QuotaExceeded, MachineNotFound, SnapshotNotFound, MachineFailed, DiskFull),
     example={"tags": {"project": "demo"}, "memory_mb": 1024},
 )  # fmt: skip
 async def create(call: Call, body: api.NewMachine | None = None) -> api.MachineCreated:
     """Create a machine. Answers as soon as it is recorded; it is started behind the answer, and takes instructions at once."""
-    view = await call.machines.create(new_machine(body or api.NewMachine()), key=call.key)
+    wanted = body or api.NewMachine()
+    view = await call.machines.create(new_machine(wanted), key=call.key)
+    call.notes.update(_egress(wanted))
     return api.MachineCreated(machine_name=view.record.name)
 
 
@@ -57,7 +61,8 @@ def new_machine(body: api.NewMachine) -> NewMachine:
     return NewMachine(
         name=body.name, image=body.image, memory_mb=body.memory_mb, cpus=body.cpus, disk_mb=body.disk_mb, processes=body.processes,
         idle_seconds=body.idle_seconds, history=body.history or "idle", durability=body.durability or "idle", tags=body.tags, metadata=body.metadata,
-        env=body.env, expires_at=None if body.expires_at is None else from_wire("expires_at", body.expires_at),
+        env=body.env, egress=body.egress, egress_allow=body.egress_allow,
+        expires_at=None if body.expires_at is None else from_wire("expires_at", body.expires_at),
         from_snapshot=None if body.from_snapshot is None else SnapshotOf(body.from_snapshot.machine, body.from_snapshot.snapshot),
     )  # fmt: skip
 
@@ -80,7 +85,7 @@ async def list_machines(call: Call, query: MachinesQuery) -> api.MachineList:
     return await _list(call, api.ListMachines(tags=tags, state=query.state, name_prefix=query.name_prefix, limit=query.limit, after=query.after))
 
 
-@routes.add("POST", "/v1/machine/list", scope="read", example={"tags": {"project": "demo"}})
+@routes.add("POST", "/v1/machine/list", action=None, scope="read", example={"tags": {"project": "demo"}})
 async def list_matching(call: Call, body: api.ListMachines | None = None) -> api.MachineList:
     """The same, asked for in a body, as ForeverVM's clients do."""
     return await _list(call, body or api.ListMachines())
@@ -150,7 +155,12 @@ async def _machine(call: Call) -> api.Machine:
 
 
 @routes.add(
-    "PATCH", "/v1/machine/{name}", scope="manage", errors=(MachineNotFound, DiskFull), example={"tags": {"project": "demo"}, "idle_seconds": 60}
+    "PATCH",
+    "/v1/machine/{name}",
+    action="machine.change",
+    scope="manage",
+    errors=(MachineNotFound, DiskFull),
+    example={"tags": {"project": "demo"}, "idle_seconds": 60},
 )
 async def change(call: Call, body: api.MachineChange) -> api.Machine:
     """Change a machine's tags, metadata or settings; what is not named stays."""
@@ -159,13 +169,21 @@ async def change(call: Call, body: api.MachineChange) -> api.Machine:
         for name in ("tags", "metadata", "idle_seconds", "history", "durability")
         if (value := getattr(body, name)) is not None
     }  # fmt: skip
+    if body.egress is not None or body.egress_allow is not None:
+        fields["egress"] = PolicyChange(body.egress, body.egress_allow)
     if body.expires_at is not None:
         fields["expires_at"] = None if body.expires_at == "never" else from_wire("expires_at", body.expires_at)
     await call.machines.update(call.name, **fields)
+    call.notes.update({"changed": sorted(fields), **_egress(body)})
     return await _machine(call)
 
 
-@routes.add("DELETE", "/v1/machine/{name}", scope="manage", errors=(MachineNotFound,))
+def _egress(body: api.NewMachine | api.MachineChange) -> dict[str, Any]:
+    """What of it the audit log is told: it is what a machine can do to others."""
+    return {name: value for name in ("egress", "egress_allow") if (value := getattr(body, name)) is not None}
+
+
+@routes.add("DELETE", "/v1/machine/{name}", action="machine.delete", scope="manage", errors=(MachineNotFound,))
 async def delete(call: Call) -> api.Deleted:
     """Delete a machine at once, whatever it is doing."""
     await call.machines.delete(call.name)
@@ -173,8 +191,8 @@ async def delete(call: Call) -> api.Deleted:
 
 
 @routes.add(
-    "POST", "/v1/machine/{name}/fork", scope="manage", keyed=True, errors=(*IN_TURN, MachineBroken, NameTaken, KeyReused, NoCapacity),
-    example={"count": 1},
+    "POST", "/v1/machine/{name}/fork", action="machine.fork", scope="manage", keyed=True,
+    errors=(*IN_TURN, MachineBroken, NameTaken, KeyReused, NoCapacity, QuotaExceeded), example={"count": 1},
 )  # fmt: skip
 async def fork(call: Call, body: api.Fork | None = None) -> api.Forked:
     """New machines that go on from where this one is, memory and files."""
@@ -184,21 +202,24 @@ async def fork(call: Call, body: api.Fork | None = None) -> api.Forked:
     return api.Forked(machine_name=names[0], machine_names=list(names))
 
 
-@routes.add("POST", "/v1/machine/{name}/hibernate", scope="manage", errors=(*IN_TURN, WrongState, MachineBroken))
+@routes.add("POST", "/v1/machine/{name}/hibernate", action="machine.hibernate", scope="manage", errors=(*IN_TURN, WrongState, MachineBroken))
 async def hibernate(call: Call) -> api.Machine:
     """Put a machine to sleep after what it has to do; answers when it is asleep."""
     await call.machines.hibernate(call.name)
     return await _machine(call)
 
 
-@routes.add("POST", "/v1/machine/{name}/wake", scope="exec", errors=(*IN_TURN, MachineBroken, NoCapacity))
+@routes.add("POST", "/v1/machine/{name}/wake", action="machine.wake", scope="exec", errors=(*IN_TURN, MachineBroken, NoCapacity))
 async def wake(call: Call) -> api.Machine:
     """Wake a machine; answers when it is awake."""
     await call.machines.wake(call.name)
     return await _machine(call)
 
 
-@routes.add("POST", "/v1/machine/{name}/reset", scope="manage", errors=(*IN_TURN, NoCapacity))
-async def reset(call: Call) -> api.WasReset:
-    """Begin again from the machine's image. Undone by rolling back to `undo`."""
-    return api.WasReset(undo=await call.machines.reset(call.name))
+@routes.add(
+    "POST", "/v1/machine/{name}/reset", action="machine.reset", scope="manage",
+    errors=(*IN_TURN, NoCapacity, QuotaExceeded), example={"discard": True},
+)  # fmt: skip
+async def reset(call: Call, body: api.Reset | None = None) -> api.WasReset:
+    """Begin again from the machine's image. Undone by rolling back to `undo`; with `discard` nothing is saved first, and there is none."""
+    return api.WasReset(undo=await call.machines.reset(call.name, discard=bool(body and body.discard)))

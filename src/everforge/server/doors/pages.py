@@ -54,7 +54,7 @@ async def front(call: Call) -> Response:
     return page(FRONT, version=__version__)
 
 
-@routes.add("POST", "/v1/links", scope="manage", errors=(TooMany,))
+@routes.add("POST", "/v1/links", action="login.link", scope="manage", confidential=True, errors=(TooMany,))
 async def new_link(call: Call) -> api.LogInLink:
     """A one-time log-in link for this account, to be opened on another computer."""
     link = call.service.accounts.new_link(call.identity)
@@ -67,12 +67,22 @@ async def show_link(call: Call) -> Response:
     return page(OPEN_LINK)
 
 
-@routes.add("POST", "/login/{code}", scope=None, errors=(LinkInvalid, TooMany), answer=api.LoggedIn, media=("application/json", "text/html"))
+@routes.add(
+    "POST",
+    "/login/{code}",
+    action="login.use",
+    scope=None,
+    confidential=True,
+    errors=(LinkInvalid, TooMany),
+    answer=api.LoggedIn,
+    media=("application/json", "text/html"),
+)
 async def use_link(call: Call) -> Response:
     """Use a log-in link: a token, shown this once."""
     made = await call.service.accounts.redeem(call.path("code"))
-    account = (await call.service.accounts.identify(made.token)).account_name
+    call.sight.caller = who = await call.service.accounts.identify(made.token)  # it is this account's, which is to see it in the log
+    account = call.notes["account"] = who.account_name
     url = call.service.url(call.request)
     if "text/html" in call.request.headers.get("accept", ""):
         return page(LOGGED_IN, account=account, token=made.token, url=url)
-    return answer(api.LoggedIn(account=account, token=made.token, url=url), headers={"Cache-Control": "no-store"})
+    return answer(api.LoggedIn(account=account, token=made.token, url=url))

@@ -10,39 +10,49 @@ from starlette.websockets import WebSocket
 
 from everforge.accounts.identity import Identity
 from everforge.machines.service import Machines
+from everforge.store.threads import to_its_end
 from everforge.wire import api
 from everforge.wire.errors import EverforgeError, Forbidden, ProtocolError
 from everforge.wire.events import Position
 
 from ..routes import SocketRoute
 from ..service import Service
-from ..sockets import Socket, both, read_as, request_id_of, unexpected
+from ..sockets import CREATES, NEW, Socket, both, read_as, request_id_of, request_id_or_none, unexpected
+from ..witness import Scene, hash_of_code
 from .instructions import Told, options
 
 REFUSED = -1  # the number of an instruction that was not taken
 
 
-async def open_repl(service: Service, identity: Identity, websocket: WebSocket) -> Callable[[Socket], Awaitable[None]]:
+async def open_repl(service: Service, identity: Identity, websocket: WebSocket, scene: Scene) -> Callable[[Socket], Awaitable[None]]:
     """ForeverVM's WebSocket: instructions in, their output and results out."""
-    machines = service.machines.of(identity.account)
-    name = await named_or_new(machines, identity, websocket.path_params["name"])
-    repl = Repl(machines, name, await machines.end_position(name))
+    machines = service.machines.of(identity.account, identity.tags)
+    name = await named_or_new(machines, identity, websocket.path_params["name"], scene)
+    repl = Repl(machines, name, await machines.end_position(name), scene)
     return repl.talk
 
 
 route = SocketRoute(path="/v1/machine/{name}/repl", scopes=("exec",), open=open_repl)
 
 
-async def named_or_new(machines: Machines, identity: Identity, name: str) -> str:
-    if name != "new":
+async def named_or_new(machines: Machines, identity: Identity, name: str, scene: Scene) -> str:
+    if name != NEW:
         return (await machines.get(name)).record.name
     if "manage" not in identity.scopes:
         raise Forbidden("this token may not create machines: it lacks the scope manage")
-    return (await machines.create()).record.name
+    return await to_its_end(_created(machines, scene))
+
+
+async def _created(machines: Machines, scene: Scene) -> str:
+    """That it was refused is for who opens the socket to tell."""
+    made = (await machines.create()).record.name
+    await scene.saw(CREATES, made, wait=True)
+    return made
 
 
 class Repl:
-    def __init__(self, machines: Machines, name: str, since: Position) -> None:
+    def __init__(self, machines: Machines, name: str, since: Position, scene: Scene) -> None:
+        self._scene = scene
         self._machines = machines
         self._name = name
         self._since = since
@@ -62,12 +72,10 @@ class Repl:
 
     async def _exec(self, socket: Socket, message: dict[str, Any]) -> None:
         """Whatever goes wrong is told as a result: an error message makes these clients hang."""
-        request_id = None
+        request_id = request_id_or_none(message)
         async with self._telling:
             try:
-                request_id = request_id_of(message)
-                text: api.InstructionText = read_as(api.InstructionText, message.get("instruction"))
-                number, _ = await self._machines.exec(self._name, text.code, **options(text))
+                number, _ = await self._scene.watched("machine.exec", self._name, self._accept(message), lambda taken: _notes(*taken))
             except EverforgeError as e:
                 await self._refuse(socket, request_id, e)
             except Exception:
@@ -75,6 +83,13 @@ class Repl:
             else:
                 self._mine[number] = Told(number)
                 await socket.send({"type": "exec_received", "seq": number, "request_id": request_id})
+
+    async def _accept(self, message: dict[str, Any]) -> tuple[int, str]:
+        request_id_of(message)  # an answer could not name another one
+        await self._scene.admit()
+        text: api.InstructionText = read_as(api.InstructionText, message.get("instruction"))
+        number, _ = await self._machines.exec(self._name, text.code, **options(text))
+        return number, text.code
 
     async def _refuse(self, socket: Socket, request_id: str | int | None, error: EverforgeError) -> None:
         await socket.send({"type": "exec_received", "seq": REFUSED, "request_id": request_id})
@@ -96,3 +111,7 @@ class Repl:
             async with self._telling:
                 pass
         return None if number is None else self._mine.get(number)
+
+
+def _notes(number: int, code: str) -> dict[str, Any]:
+    return {"instruction_seq": number, "code_sha256": hash_of_code(code)}

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
 from .statements import compile_text, insert_text
-from .tables import accounts, invitations, machines, tokens
+from .tables import accounts, egress_defaults, invitations, machines, secrets, tokens
 
 ACCOUNT_COLUMNS = (accounts.c.id, accounts.c.name, accounts.c.created_at, accounts.c.email)
 
@@ -21,6 +21,8 @@ class AccountStatements:
         self.insert_invitation = insert_text(invitations)
         self._of_accounts()
         self._of_tokens()
+        # What an account has beside machines and tokens.
+        self.forget = [self._text(sa.delete(table).where(table.c.account == _text("account"))) for table in (secrets, egress_defaults)]
         self._of_invitations()
         self.prune = [self._text(sa.delete(tokens).where(sa.or_(_is_past(tokens.c.revoked_at), _is_past(tokens.c.expires_at))))]
         self.prune.append(self._text(sa.delete(invitations).where(sa.or_(_is_past(invitations.c.used_at), _is_past(invitations.c.expires_at)))))

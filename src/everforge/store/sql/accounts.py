@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 from sqlalchemy.engine import Dialect
 
 from everforge.store.accounts import AccountRecord, InvitationRecord, TokenRecord, same
+from everforge.store.quotas import QuotaRecord
 from everforge.wire.errors import AccountNotFound, InvitationInvalid, TokenNotFound, TooMany, WrongState
 from everforge.wire.ids import AccountId, InvitationId, TokenId
 
 from .account_statements import AccountStatements
 from .changes import Changes
 from .readers import Readers
+from .rows import to_json
+from .statements import insert_text
+from .tables import quotas, tokens
 from .writer import Writer
+
+TOKEN_WIDTH = len(tokens.columns)
+
+QUOTA_FIELDS = tuple(f.name for f in fields(QuotaRecord))
+_QUOTA = ", ".join(QUOTA_FIELDS)
+_QUOTA_OF = f"SELECT {_QUOTA} FROM quotas WHERE account = :account"
 
 
 class SqlAccounts:
@@ -60,7 +72,29 @@ class SqlAccounts:
                 raise AccountNotFound("there is no such account")
             revoked = [TokenId(row[0]) for row in connection.execute(self._statements.tokens, of_it)]
             connection.execute(self._statements.revoke_all, of_it)
+            for statement in self._statements.forget:
+                connection.execute(statement, of_it)
+            connection.execute("DELETE FROM quotas WHERE account = :account", {"account": id})
             return revoked
+
+        return await self._writer.write(apply, durable=True)
+
+    async def quota(self, account: AccountId) -> QuotaRecord:
+        return _to_quota(await self._rows(_QUOTA_OF, {"account": account}))
+
+    async def quotas(self) -> Mapping[AccountId, QuotaRecord]:
+        rows = await self._rows(f"SELECT account, {_QUOTA} FROM quotas", {})
+        return {AccountId(account): QuotaRecord(**dict(zip(QUOTA_FIELDS, values, strict=True))) for account, *values in rows}
+
+    async def change_quota(self, account: AccountId, values: Mapping[str, Any]) -> QuotaRecord:
+        def apply(changes: Changes) -> QuotaRecord:
+            connection, of_it = changes.connection, {"account": account}
+            if not connection.execute(self._statements.account_by_id, of_it).fetchone():
+                raise AccountNotFound("there is no such account")
+            changed = replace(_to_quota(connection.execute(_QUOTA_OF, of_it).fetchall()), **values)
+            connection.execute("DELETE FROM quotas WHERE account = :account", of_it)
+            connection.execute(insert_text(quotas), (account, *(getattr(changed, name) for name in QUOTA_FIELDS)))
+            return changed
 
         return await self._writer.write(apply, durable=True)
 
@@ -80,7 +114,7 @@ class SqlAccounts:
 
     async def token(self, id: TokenId) -> tuple[TokenRecord, AccountRecord] | None:
         rows = await self._rows(self._statements.token, {"token": id})
-        return (_to_token(rows[0][:9]), _to_account(rows[0][9:])) if rows else None
+        return (_to_token(rows[0][:TOKEN_WIDTH]), _to_account(rows[0][TOKEN_WIDTH:])) if rows else None
 
     async def tokens(self, account: AccountId) -> Sequence[TokenRecord]:
         return [_to_token(row) for row in await self._rows(self._statements.tokens, {"account": account})]
@@ -138,12 +172,16 @@ def _to_account(row: Sequence[Any]) -> AccountRecord:
     return AccountRecord(id=id, name=name, created_at=created_at, email=email)
 
 
+def _to_quota(rows: Sequence[Any]) -> QuotaRecord:
+    return QuotaRecord(**dict(zip(QUOTA_FIELDS, rows[0], strict=True))) if rows else QuotaRecord()
+
+
 def _token_row(t: TokenRecord) -> tuple[Any, ...]:
-    return (t.id, t.account, t.hash, t.name, " ".join(sorted(t.scopes)), t.created_at, t.last_used_at, t.expires_at, t.revoked_at)
+    return (t.id, t.account, t.hash, t.name, " ".join(sorted(t.scopes)), t.created_at, t.last_used_at, t.expires_at, t.revoked_at, to_json(t.tags))
 
 
 def _to_token(row: Sequence[Any]) -> TokenRecord:
-    id, account, hash, name, scopes, created_at, last_used_at, expires_at, revoked_at = row
+    id, account, hash, name, scopes, created_at, last_used_at, expires_at, revoked_at, tags = row
     return TokenRecord(
         id=id,
         account=account,
@@ -154,6 +192,7 @@ def _to_token(row: Sequence[Any]) -> TokenRecord:
         last_used_at=last_used_at,
         expires_at=expires_at,
         revoked_at=revoked_at,
+        tags=json.loads(tags),
     )
 
 

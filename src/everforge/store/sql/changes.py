@@ -8,15 +8,18 @@ from typing import Any
 
 from everforge.store import tape
 from everforge.store.base import Change, MachineRecord, PointRecord
+from everforge.store.quotas import Quota, check_new
 from everforge.wire.errors import AccountNotFound, InvalidInput, KeyReused, MachineNotFound, WrongState
 from everforge.wire.events import Accepted, Ended, Event
 from everforge.wire.ids import MachineId
 
 from .rows import column_values, event_row, point_row, record_values
 from .statements import Statements
+from .tables import usage
 
 KNOWN_MAX = 200_000  # machines whose next position is kept in memory; beyond that they are looked up again
 GROUP_BYTES_MAX = 4 * 1024 * 1024  # entries in one transaction: a tenth of a second for a slow disk
+SUMS = len(usage.c) - 1  # columns of it beside the account
 UPDATES_MAX = 512  # different sets of fields; our own code has a few dozen
 
 
@@ -62,6 +65,13 @@ class Changes:
         self._staged.pop(machine, None)
         self._accounts.pop(machine, None)
 
+    def check_quota(self, account: str, quota: Quota, adding: int) -> None:
+        """Before anything is written: nobody else writes in between, so that two at once never pass a quota of one."""
+        if quota.machines or quota.disk_mb:
+            machines = self.connection.execute(self._statements.count_machines, {"account": account}).fetchone()[0]
+            used = self.connection.execute(self._statements.disk_of_account, {"account": account}).fetchone()
+            check_new(quota, machines, adding, used[0] if used else 0)
+
     def create(self, record: MachineRecord, events: Sequence[Event], points: Sequence[PointRecord]) -> list[Event]:
         if record.source is not None:
             self._check_source(record.source)
@@ -86,6 +96,8 @@ class Changes:
             self._count(machine, disk_bytes=-self._remove_points(machine, change.drop_points))
         if change.add_points:
             self._add_points(machine, tape.placed_points(change.add_points, self._staged.get(machine, position) - 1))
+        if change.awake_ms:
+            self._count(machine, awake_ms=change.awake_ms)
         return placed
 
     def _check_keys(self, machine: MachineId, events: Sequence[Event]) -> None:
@@ -161,12 +173,16 @@ class Changes:
         found = [self.connection.execute(self._statements.delete_point, {"machine": machine, "snapshot": s}).fetchall() for s in snapshots]
         return sum(size_bytes for rows in found for (size_bytes,) in rows)
 
-    def _count(self, machine: MachineId, *, instructions: int = 0, runtime_ms: int = 0, disk_bytes: int = 0) -> None:
-        if instructions or runtime_ms or disk_bytes:
-            sums = self._sums.setdefault(self._account(machine), [0, 0, 0])
+    def _count(self, machine: MachineId, *, instructions: int = 0, runtime_ms: int = 0, disk_bytes: int = 0, awake_ms: int = 0) -> None:
+        if instructions or runtime_ms or disk_bytes or awake_ms:
+            sums = self._sums.setdefault(self._account(machine), [0] * SUMS)
             sums[0] += instructions
             sums[1] += runtime_ms
             sums[2] += disk_bytes
+            sums[4] += awake_ms
+
+    def count_egress(self, account: str, egress_bytes: int) -> None:
+        self._sums.setdefault(account, [0] * SUMS)[3] += egress_bytes
 
     def _account(self, machine: MachineId) -> str:
         account = self._accounts.get(machine)

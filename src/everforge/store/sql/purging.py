@@ -12,7 +12,7 @@ from everforge.wire.ids import MachineId
 
 from .changes import Changes
 from .statements import compile_text
-from .tables import events, machine_tags, machines, points, unended
+from .tables import egress_attempts, events, machine_tags, machines, points, unended
 
 STEP_EVENTS = 500  # a few milliseconds of the writer's time
 
@@ -35,7 +35,9 @@ class Purging:
             dialect,
             sa.delete(events).where(events.c.machine == machine, events.c.position <= sa.select(sa.func.max(step.c.position)).scalar_subquery()),
         )
-        self._remove_rest = [compile_text(dialect, sa.delete(table).where(table.c.machine == machine)) for table in (machine_tags, unended, points)]
+        self._remove_rest = [
+            compile_text(dialect, sa.delete(table).where(table.c.machine == machine)) for table in (machine_tags, unended, points, egress_attempts)
+        ]
         self._remove_machine = compile_text(dialect, sa.delete(machines).where(machines.c.id == machine))
 
     def mark(self, changes: Changes, machine: MachineId) -> None:

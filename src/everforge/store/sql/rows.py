@@ -11,7 +11,7 @@ from everforge.store.tape import FIELDS
 from everforge.wire.errors import InvalidInput, StoreDamaged
 from everforge.wire.events import Accepted, Event, decode, encode_body
 
-JSON_FIELDS = frozenset({"tags", "metadata", "env"})
+JSON_FIELDS = frozenset({"tags", "metadata", "env", "egress"})
 
 
 def to_json(value: Mapping[str, Any]) -> str:

@@ -28,7 +28,7 @@ from everforge.wire.errors import (
 )
 
 BUSY_MS = 5_000  # only another process can make us wait: a backup, a person with a shell
-WRITER_CACHE_KB = 32 * 1024
+WRITER_CACHE_KB = 16 * 1024
 READER_CACHE_KB = 4 * 1024
 PAGE_BYTES = 4096
 

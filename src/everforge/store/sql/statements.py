@@ -83,6 +83,10 @@ class Statements:
         self.account_is_gone = self._text(
             sa.select(accounts.c.id).where(accounts.c.id == sa.bindparam("account"), accounts.c.deleted_at.is_not(None))
         )
+        account: sa.BindParameter[Any] = sa.bindparam("account", type_=sa.Text)
+        living = sa.and_(machines.c.account == account, machines.c.deleted_at.is_(None))
+        self.count_machines = self._text(sa.select(sa.func.count()).select_from(machines).where(living))
+        self.disk_of_account = self._text(sa.select(usage.c.disk_bytes).where(usage.c.account == account))
         self.counters = self._text(
             sa.select(machines.c.position_floor, machines.c.source_position).where(machines.c.id == machine, machines.c.purged_at.is_(None))
         )

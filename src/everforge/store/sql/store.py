@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from everforge.store.base import Change, KeyRecord, MachineQuery, MachineRecord, PointRecord, UsageRecord
+from everforge.store.quotas import UNLIMITED, Quota
 from everforge.store.tape import check_limit
 from everforge.wire.errors import InvalidInput
 from everforge.wire.events import Event, Position
@@ -15,8 +16,10 @@ from everforge.wire.ids import AccountId, MachineId, MachineName, SnapshotId
 
 from . import boot, migrate
 from .accounts import SqlAccounts
+from .audit import SqlAudit
 from .changes import Changes
 from .checkpointer import Checkpointer
+from .egress import SqlEgress
 from .listing import Listing
 from .purging import Purging
 from .queries import Queries
@@ -26,6 +29,7 @@ from .sqlite import Database, translate
 from .statements import Statements
 from .sums import Sums
 from .syncer import Syncer
+from .webhooks import SqlWebhooks
 from .writer import Writer
 
 
@@ -45,6 +49,9 @@ class SqlStore:
         self._checkpointer = Checkpointer(database, self._writer)
         self._readers = Readers(database)
         self.accounts = SqlAccounts(database.dialect, self._writer, self._readers)
+        self.egress = SqlEgress(database.dialect, self._writer, self._readers)
+        self.webhooks = SqlWebhooks(self._writer, self._readers)
+        self.audit = SqlAudit(database.dialect, self._writer, self._readers)
         self._closed = False
 
     @classmethod
@@ -54,16 +61,25 @@ class SqlStore:
         return await asyncio.to_thread(cls, database, asyncio.get_running_loop(), boot_id or boot.kernel_boot_id())
 
     async def create(
-        self, record: MachineRecord, events: Sequence[Event] = (), points: Sequence[PointRecord] = (), key: KeyRecord | None = None
+        self,
+        record: MachineRecord,
+        events: Sequence[Event] = (),
+        points: Sequence[PointRecord] = (),
+        key: KeyRecord | None = None,
+        quota: Quota = UNLIMITED,
     ) -> Sequence[Event]:
         def apply(changes: Changes) -> Sequence[Event]:
+            changes.check_quota(record.account, quota, 1)
             self._requests.add_key(changes, key)
             return changes.create(record, events, points)
 
         return await self._writer.write(apply, durable=True)
 
-    async def create_together(self, machines: Sequence[tuple[MachineRecord, Sequence[Event], PointRecord]], key: KeyRecord | None = None) -> None:
+    async def create_together(
+        self, machines: Sequence[tuple[MachineRecord, Sequence[Event], PointRecord]], key: KeyRecord | None = None, quota: Quota = UNLIMITED
+    ) -> None:
         def apply(changes: Changes) -> None:
+            changes.check_quota(machines[0][0].account, quota, len(machines))
             self._requests.add_key(changes, key)
             for record, events, point in machines:
                 changes.create(record, events, [point])
@@ -93,6 +109,9 @@ class SqlStore:
 
     async def usage(self, account: AccountId) -> UsageRecord:
         return await self._readers.read(lambda c: self._sums.usage(c, account))
+
+    async def add_egress(self, account: AccountId, egress_bytes: int) -> None:
+        await self._write(lambda changes: changes.count_egress(account, egress_bytes))
 
     async def counts(self) -> Mapping[str, int]:
         return await self._readers.read(self._sums.counts)

@@ -39,6 +39,7 @@ machines = sa.Table(
     sa.Column("tags", sa.Text, nullable=False),  # JSON; `machine_tags` is only the index of it
     sa.Column("metadata", sa.Text, nullable=False),  # JSON
     sa.Column("env", sa.Text, nullable=False),  # JSON
+    sa.Column("egress", sa.Text, nullable=False, server_default="{}"),  # JSON
     sa.Column("sandbox", sa.Text),
     sa.Column("epoch", sa.BigInteger, nullable=False),
     sa.Column("head", sa.Text),
@@ -50,6 +51,7 @@ machines = sa.Table(
     sa.Column("source", sa.Text),
     sa.Column("source_position", sa.BigInteger),
     sa.Column("expires_at", _REAL),
+    sa.Column("awake_since", _REAL),
     sa.Column("deleted_at", _REAL),
     # Below: the store's own, not in MachineRecord.
     sa.Column("position_floor", sa.BigInteger, nullable=False, server_default="0"),  # no position under it is given any more
@@ -163,6 +165,7 @@ tokens = sa.Table(
     sa.Column("last_used_at", _REAL),
     sa.Column("expires_at", _REAL),
     sa.Column("revoked_at", _REAL),
+    sa.Column("tags", sa.Text, nullable=False, server_default="{}"),  # JSON
     sqlite_with_rowid=False,
 )
 sa.Index("tokens_by_account", tokens.c.account, tokens.c.created_at, tokens.c.id)
@@ -201,5 +204,129 @@ usage = sa.Table(
     sa.Column("instructions", sa.BigInteger, nullable=False),
     sa.Column("runtime_ms", sa.BigInteger, nullable=False),
     sa.Column("disk_bytes", sa.BigInteger, nullable=False),  # this one only of points that are there
+    sa.Column("egress_bytes", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("awake_ms", sa.BigInteger, nullable=False, server_default="0"),  # of machines that are awake now: until they were last
+    sqlite_with_rowid=False,
+)
+
+egress_attempts = sa.Table(
+    "egress_attempts",
+    metadata,
+    sa.Column("machine", sa.Text, primary_key=True),
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("port", sa.BigInteger, nullable=False),
+    sa.Column("speech", sa.Text, nullable=False),
+    sa.Column("method", sa.Text, nullable=False),
+    sa.Column("path", sa.Text, nullable=False),
+    sa.Column("verdict", sa.Text, nullable=False),
+    sa.Column("why", sa.Text, nullable=False),
+    sa.Column("allowed_by", sa.Text, nullable=False),
+    sa.Column("address", sa.Text, nullable=False),
+    sa.Column("sent_bytes", sa.BigInteger, nullable=False),
+    sa.Column("received_bytes", sa.BigInteger, nullable=False),
+    sa.Column("secrets", sa.Text, nullable=False),
+    sa.Column("began_at", _REAL, nullable=False),
+    sa.Column("ended_at", _REAL),
+    sqlite_with_rowid=False,
+)
+
+# What new machines of an account may reach, where it has said so.
+egress_defaults = sa.Table(
+    "egress_defaults",
+    metadata,
+    sa.Column("account", sa.Text, primary_key=True),
+    sa.Column("policy", sa.Text, nullable=False),  # JSON
+    sqlite_with_rowid=False,
+)
+
+secrets = sa.Table(
+    "secrets",
+    metadata,
+    sa.Column("account", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("placeholder", sa.Text, nullable=False),
+    sa.Column("sealed", sa.Text, nullable=False),  # the value, encrypted
+    sa.Column("hosts", sa.Text, nullable=False),  # words, a space between
+    sa.Column("header", sa.Text, nullable=False),
+    sa.Column("places", sa.Text, nullable=False),  # words, a space between
+    sa.Column("created_at", _REAL, nullable=False),
+    sa.Column("changed_at", _REAL, nullable=False),
+    sqlite_with_rowid=False,
+)
+# Entries are added and, the oldest first, let go. Nothing is changed: each one's hash covers the one before.
+audit = sa.Table(
+    "audit",
+    metadata,
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("time_ms", sa.BigInteger, nullable=False),
+    sa.Column("action", sa.Text, nullable=False),
+    sa.Column("outcome", sa.Text, nullable=False),
+    sa.Column("account", sa.Text),
+    sa.Column("account_name", sa.Text),
+    sa.Column("token", sa.Text),
+    sa.Column("machine", sa.Text),
+    sa.Column("address", sa.Text),
+    sa.Column("request", sa.Text),
+    sa.Column("detail", sa.Text, nullable=False),  # JSON
+    sa.Column("previous", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+sa.Index("audit_by_account", audit.c.account, audit.c.number)
+sa.Index("audit_by_time", audit.c.time_ms)
+
+audit_head = sa.Table(
+    "audit_head",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),  # always 1: the last entry that was written
+    sa.Column("number", sa.BigInteger, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
+)
+
+webhooks = sa.Table(
+    "webhooks",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("account", sa.Text, nullable=False),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("events", sa.Text, nullable=False),  # words, a space between
+    sa.Column("secret", sa.Text, nullable=False),  # what its deliveries are signed with
+    sa.Column("created_at", _REAL, nullable=False),
+    sqlite_with_rowid=False,
+)
+sa.Index("webhooks_by_account", webhooks.c.account, webhooks.c.created_at, webhooks.c.id)
+
+# What has not arrived yet, and what never did.
+deliveries = sa.Table(
+    "deliveries",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("webhook", sa.Text, nullable=False),
+    sa.Column("account", sa.Text, nullable=False),
+    sa.Column("event", sa.Text, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),  # JSON, byte for byte as it is signed
+    sa.Column("created_at", _REAL, nullable=False),
+    sa.Column("attempts", sa.BigInteger, nullable=False),
+    sa.Column("next_at", _REAL, nullable=False),
+    sa.Column("dead_at", _REAL),  # set: it was tried often enough
+    sa.Column("error", sa.Text),  # why the last try failed
+    sqlite_with_rowid=False,
+)
+_index("deliveries_by_time", deliveries.c.next_at, where="dead_at IS NULL")
+sa.Index("deliveries_by_webhook", deliveries.c.webhook, deliveries.c.created_at, deliveries.c.id)
+sa.Index("deliveries_by_account", deliveries.c.account, deliveries.c.created_at, deliveries.c.id)
+
+# What the owner of the server set for an account; null: as the settings say.
+quotas = sa.Table(
+    "quotas",
+    metadata,
+    sa.Column("account", sa.Text, primary_key=True),
+    sa.Column("machines", sa.BigInteger),
+    sa.Column("awake", sa.BigInteger),
+    sa.Column("memory_mb", sa.BigInteger),
+    sa.Column("disk_mb", sa.BigInteger),
+    sa.Column("requests_per_second", _REAL),
+    sa.Column("egress_bytes_per_day", sa.BigInteger),
     sqlite_with_rowid=False,
 )

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from everforge.wire.errors import EverforgeError, KeyReused, Refused
+from everforge.wire.errors import EverforgeError, KeyReused, QuotaExceeded, Refused
 
 from .changes import Changes
 from .sqlite import LOG_BYTES_HARD, LOG_BYTES_SOFT, PAGE_BYTES, WRITER_CACHE_KB, Database, translate
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 GROUP_MAX = 256  # changes in one transaction: more would make the first wait for the last
 WAITING_MAX = 1024  # changes that wait to be taken; beyond that, callers wait for their turn
 LOOK_BYTES = 256 * 1024  # small beside LOG_BYTES_HARD
+REFUSALS = (KeyReused, QuotaExceeded)  # found before anything was written
 PAGES_PER_CHANGE = 6  # what one change costs in the log at least: its tables and their indexes
 
 
@@ -66,15 +67,20 @@ class Writer:
     # --- below: in the writer's thread ---------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while (first := self._queue.get()) is not None:
-            group, last = self._gather(first)
-            self._write_group(group)
+        while self._write_next():
             if self._unlooked_bytes > LOOK_BYTES:
                 self._unlooked_bytes = 0
                 if self._database.log_bytes() > LOG_BYTES_HARD:
                     self._copy_log()
-            if last:
-                return
+
+    def _write_next(self) -> bool:
+        """All that waits, as one group; False after the last. What was written is let go of before the next is waited for: it may be large."""
+        first = self._queue.get()
+        if first is None:
+            return False
+        group, is_last = self._gather(first)
+        self._write_group(group)
+        return not is_last
 
     def _gather(self, first: _Write) -> tuple[list[_Write], bool]:
         group = [first]
@@ -104,7 +110,7 @@ class Writer:
             begun += len(results)
 
     def _transaction(self, part: list[_Write]) -> list[Any]:
-        """The results of as many as fit in one transaction; a KeyReused is the result of one that was refused."""
+        """The results of as many as fit in one transaction; a refusal is the result of one that was refused."""
         changes, connection = self._changes, self._connection
         results: list[Any] = []
         try:
@@ -134,7 +140,7 @@ class Writer:
     def _answer(self, part: list[_Write], results: list[Any]) -> None:
         answers: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
         for write, result in zip(part, results, strict=False):
-            if isinstance(result, KeyReused):
+            if isinstance(result, REFUSALS):
                 answers.append((write.answer, None, result))
             elif write.durable:
                 self._syncer.after_sync(lambda error, answer=write.answer, result=result: self._tell([(answer, result, error)]))
@@ -167,7 +173,7 @@ class Writer:
 def _applied(write: _Write, changes: Changes) -> Any:
     try:
         return write.apply(changes)
-    except KeyReused as e:  # found before it had written anything, and common where clients repeat what was cut: the others need not begin again
+    except REFUSALS as e:  # found before it had written anything, and common where clients repeat what was cut: the others need not begin again
         return e
 
 

@@ -1,0 +1,1 @@
+"""`everforge audit ...`: who did what."""

@@ -1,0 +1,1 @@
+"""`everforge egress`: what machines may reach."""

@@ -1,0 +1,1 @@
+"""`everforge secret`: values that machines use and never see."""

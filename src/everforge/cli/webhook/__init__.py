@@ -1,0 +1,1 @@
+"""`everforge webhook ...`: be told of events over HTTP."""

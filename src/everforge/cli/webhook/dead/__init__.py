@@ -1,0 +1,1 @@
+"""`everforge webhook dead ...`: what could not be delivered."""

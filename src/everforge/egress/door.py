@@ -1,0 +1,198 @@
+"""The egress door of one machine: asks its policy, lets through or refuses, and puts everything on the record."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from . import addresses
+from .allowances import Spending
+from .attempts import Attempt, Journal
+from .authority import Authority
+from .bytestream import ByteStream
+from .conversation import Conversation, Refused
+from .limits import EgressLimits, Meter, OverLimit
+from .mux import Mux, Stream
+from .names import Asker
+from .outside import Closed, Outside, Unreachable, with_aliases
+from .packages import PackageIndex
+from .policy import Grant, Policy, Refusal, decide
+from .secrets import Secret
+from .turns import Turns
+
+CONVERSATIONS_MAX = 256  # of one machine at once
+OVER_LIMIT_SECONDS = 0.5  # that one too many waits for its refusal: to be refused must not be quicker than to be let through
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What all doors of a server share."""
+
+    outside: Outside
+    index: PackageIndex
+    limits: EgressLimits
+    authority: Authority
+    trust: ssl.SSLContext  # whom the door itself believes, as this computer does
+
+
+class Door:
+    """`policy` and `secrets` are asked for every attempt, so that a change counts at once."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        name: str,
+        world: World,
+        policy: Callable[[], Policy],
+        secrets: Callable[[], Sequence[Secret]],
+        journal: Journal,
+        meter: Meter | None = None,
+        spending: Spending | None = None,
+    ) -> None:
+        self.limits = world.limits
+        self._name = name
+        self._world = world
+        self._outside = replace(world.outside, lookup=Asker(world.outside.lookup))  # one machine's slow names are its own
+        self._policy = policy
+        self._secrets = secrets
+        self._journal = journal
+        self._meter = meter or Meter(world.limits)
+        self._spending = spending
+        self._turns = Turns()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._granted: dict[int, Attempt] = {}  # and not over
+        self._mux = Mux(sock, self._opened)
+
+    def begin(self, nonce: bytes) -> None:
+        """A porter is about to come."""
+        self._mux.begin(nonce)
+
+    async def close(self) -> None:
+        self._mux.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _opened(self, stream: Stream) -> None:
+        if len(self._tasks) >= CONVERSATIONS_MAX:  # of streams that the guest has cut, too: each may still wait for a name or a server
+            stream.cut()
+            return
+        task = asyncio.create_task(Conversation(stream, self).run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # --- what a conversation asks ----------------------------------------------------------------------------------------------------------
+
+    def describe(self) -> str:
+        policy = self._policy()
+        rules = f" and {len(policy.rules)} rules: {', '.join(policy.allow[:20])}" if policy.rules else ""
+        return f"This is the way out of machine {self._name}. Its egress policy is `{policy.word}`{rules}."
+
+    async def turn(self) -> None:
+        await self._turns.take()
+
+    async def begin_attempt(self, attempt: Attempt) -> Grant:
+        try:
+            self._meter.connect()
+        except OverLimit as e:
+            attempt.refuse(str(e))
+            self._journal.began(attempt)
+            await asyncio.sleep(OVER_LIMIT_SECONDS)
+            raise
+        self._journal.began(attempt)
+        if self._spending is not None:
+            try:
+                await self._spending.check()
+            except OverLimit as e:
+                attempt.refuse(str(e))
+                raise
+        found = await self._decide(attempt)
+        if isinstance(found, Refusal):
+            attempt.refuse(found.why)
+            raise Refused(f"{found.why}. {self._remedy(attempt)}")
+        attempt.verdict, attempt.by = "allowed", found.by
+        self._granted[id(attempt)] = attempt
+        return found
+
+    def _remedy(self, attempt: Attempt) -> str:
+        """A rule is none for an address that no policy opens."""
+        literal = addresses.parse(attempt.host)
+        if literal is not None and (attempt.host, attempt.port) not in self._outside.opened and (why := addresses.is_closed(literal)):
+            return f"And it is {why}: {_closed(attempt)}"
+        return f"To allow it: everforge egress allow {self._name} {_target(attempt)}"
+
+    async def _decide(self, attempt: Attempt) -> Grant | Refusal:
+        needs_index = self._policy().word in ("packages", "public")
+        index = with_aliases(await self._world.index.known()) if needs_index else frozenset[tuple[str, int]]()
+        return decide(self._policy(), attempt.host, attempt.port, attempt.speech, index, self._outside.opened)  # the policy as it is by now
+
+    async def reconsider(self) -> None:
+        """The policy was changed: what it would no longer allow is cut."""
+        for attempt in list(self._granted.values()):
+            found = await self._decide(attempt)
+            if isinstance(found, Refusal) and attempt.cut is not None:
+                attempt.fail(f"cut when the policy was changed: {found.why}")
+                attempt.cut()
+
+    def secrets(self, attempt: Attempt) -> Sequence[Secret]:
+        return [secret for secret in self._secrets() if (attempt.host, attempt.port) in secret.hosts]
+
+    def authority(self, host: str) -> ssl.SSLContext:
+        return self._world.authority.context(host)
+
+    def note(self, attempt: Attempt) -> None:
+        self._journal.began(attempt)
+
+    async def connect(self, attempt: Attempt, grant: Grant, *, tls: bool = False) -> ByteStream:
+        context = self._world.trust if tls else None
+        try:
+            stream, attempt.address = await self._outside.connect(attempt.host, attempt.port, index=grant.index, tls=context)
+        except Closed as e:
+            attempt.refuse(str(e))
+            raise Refused(f"{e}: {_closed(attempt)}") from None
+        except Unreachable as e:
+            attempt.fail(str(e))
+            raise
+        if attempt.verdict != "allowed":  # not any more: the policy was changed meanwhile
+            stream.cut()
+            raise Refused(attempt.why)
+        return stream
+
+    def refuse(self, attempt: Attempt, why: str) -> None:
+        attempt.refuse(why)
+        self._journal.began(attempt)
+        self._journal.ended(attempt)
+
+    def end(self, attempt: Attempt) -> None:
+        self._granted.pop(id(attempt), None)
+        self._journal.ended(attempt)
+
+    async def sent(self, attempt: Attempt, count: int) -> None:
+        attempt.sent_bytes += count
+        self._spend(count)
+        await self._meter.pass_bytes(count)
+
+    async def received(self, attempt: Attempt, count: int) -> None:
+        attempt.received_bytes += count
+        self._spend(count)
+        await self._meter.pass_bytes(count)
+
+    def _spend(self, count: int) -> None:
+        if self._spending is not None:
+            self._spending.spend(count)
+
+
+def _closed(attempt: Attempt) -> str:
+    return f"closed to machines whatever their policy; the owner of this server can open it with: everforge serve --allow-host {_with_port(attempt)}"
+
+
+def _with_port(attempt: Attempt) -> str:
+    return f"[{attempt.host}]:{attempt.port}" if ":" in attempt.host else f"{attempt.host}:{attempt.port}"
+
+
+def _target(attempt: Attempt) -> str:
+    return attempt.host if attempt.port in (80, 443) else _with_port(attempt)

@@ -1,0 +1,136 @@
+"""The audit log in the database. Numbers and hashes are given in the transaction that writes the entries: there is one writer, and one chain."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Dialect
+
+from everforge.store.audit import ENTRY_BYTES, PRUNE_STEP, PRUNED_TO, TEXTS, AuditQuery, anchor, sealed
+from everforge.wire.audit import GENESIS, AuditEntry, AuditHead, Seen, canonical, from_ms, to_ms
+
+from .changes import Changes
+from .readers import Readers
+from .statements import insert_text
+from .tables import audit, audit_head
+from .writer import Writer
+
+_INSERT = insert_text(audit)
+_HEAD = "SELECT number, hash FROM audit_head WHERE id = 1"
+_LAST = "SELECT COALESCE(MAX(number), 0) FROM audit"
+_SET_HEAD = insert_text(audit_head) + " ON CONFLICT (id) DO UPDATE SET number = excluded.number, hash = excluded.hash"
+# Where to cut: behind the newest entry that is too old, or that what is newer fills the bytes before.
+# Up to the first that is not old: one whose clock was wrong takes no younger ones with it.
+_OLD = "SELECT COALESCE(MAX(number), 0) FROM audit WHERE number < COALESCE((SELECT MIN(number) FROM audit WHERE time_ms >= :before_ms), :all)"
+_SIZE = " + ".join((str(ENTRY_BYTES), *(f"COALESCE(LENGTH(CAST({text} AS BLOB)), 0)" for text in TEXTS)))
+_BYTES = f"SELECT COALESCE(SUM({_SIZE}), 0) FROM audit"
+_OVER = (
+    f"SELECT number FROM (SELECT number, SUM({_SIZE}) OVER (ORDER BY number DESC) AS total FROM audit) AS counted"
+    " WHERE total > :bytes ORDER BY number DESC LIMIT 1"
+)
+NUMBER_MAX = 2**62
+_HASH_AT = "SELECT number, hash FROM audit WHERE number = :number"
+_LET_GO = "DELETE FROM audit WHERE number IN (SELECT number FROM audit WHERE number <= :through ORDER BY number LIMIT :step)"
+
+
+class SqlAudit:
+    def __init__(self, dialect: Dialect, writer: Writer, readers: Readers) -> None:
+        self._dialect = dialect
+        self._writer = writer
+        self._readers = readers
+
+    async def append(self, seen: Sequence[Seen]) -> None:
+        await self._writer.write(lambda changes: _append(changes, seen), durable=False)
+
+    async def entries(self, query: AuditQuery) -> Sequence[AuditEntry]:
+        return await self._readers.read(lambda connection: self._entries(connection, query))
+
+    def _entries(self, connection: sqlite3.Connection, query: AuditQuery) -> list[AuditEntry]:
+        compiled = _statement(query).compile(dialect=self._dialect, compile_kwargs={"render_postcompile": True})
+        found = [_to_entry(row) for row in connection.execute(str(compiled), compiled.params)]
+        return found[::-1] if query.last else found
+
+    async def head(self) -> AuditHead:
+        return await self._readers.read(_head)
+
+    async def prune(self, before_ms: int, bytes_max: int, at: float) -> int:
+        through = await self._readers.read(lambda connection: _cut(connection, before_ms, bytes_max))
+        if not through.number:
+            return 0
+        # The anchor first: a server that is killed in between leaves entries that are still whole, and the next one goes on.
+        await self._writer.write(lambda changes: _append(changes, [anchor(through, at)]), durable=False)
+        gone = 0
+        while count := await self._writer.write(lambda changes: _let_go(changes, through.number), durable=False):
+            gone += count
+        return gone
+
+
+def _append(changes: Changes, seen: Sequence[Seen]) -> None:
+    made = sealed(seen, _head(changes.connection))
+    if made:
+        changes.connection.executemany(_INSERT, [_row(entry) for entry in made])
+        changes.connection.execute(_SET_HEAD, (1, made[-1].number, made[-1].hash))
+
+
+def _head(connection: sqlite3.Connection) -> AuditHead:
+    """It stands by itself, so that it shows when the last entries alone were taken away.
+
+    Beside entries it is always there, and never before one of them. Where somebody took it away or set it back the log goes on, but what is written
+    next follows nothing: the chain stays broken there.
+    """
+    found, last = connection.execute(_HEAD).fetchone(), connection.execute(_LAST).fetchone()[0]
+    return AuditHead(number=found[0], hash=found[1]) if found and found[0] >= last else AuditHead(number=last, hash=GENESIS)
+
+
+def _cut(connection: sqlite3.Connection, before_ms: int, bytes_max: int) -> AuditHead:
+    number = connection.execute(_OLD, {"before_ms": before_ms, "all": NUMBER_MAX}).fetchone()[0]
+    if connection.execute(_BYTES).fetchone()[0] > bytes_max:
+        over = connection.execute(_OVER, {"bytes": int(bytes_max * PRUNED_TO)}).fetchone()
+        number = max(number, over[0] if over else 0)
+    found = connection.execute(_HASH_AT, {"number": number}).fetchone()
+    return AuditHead(number=found[0], hash=found[1]) if found else AuditHead(number=0, hash=GENESIS)
+
+
+def _let_go(changes: Changes, through: int) -> int:
+    return changes.connection.execute(_LET_GO, {"through": through, "step": PRUNE_STEP}).rowcount
+
+
+def _statement(q: AuditQuery) -> sa.Select[Any]:
+    statement = sa.select(*audit.c).where(audit.c.number > q.after)
+    if q.account is not None:
+        statement = statement.where(audit.c.account == q.account)
+    if q.machine is not None:
+        statement = statement.where(audit.c.machine == q.machine)
+    if q.action is not None:
+        below = sa.and_(audit.c.action > f"{q.action}.", audit.c.action < f"{q.action}/")  # what begins so: '/' follows '.'
+        statement = statement.where(sa.or_(audit.c.action == q.action, below))
+    if q.since_ms is not None:
+        statement = statement.where(audit.c.time_ms >= q.since_ms)
+    return statement.order_by(audit.c.number.desc() if q.last else audit.c.number).limit(q.limit)
+
+
+def _row(e: AuditEntry) -> tuple[Any, ...]:
+    detail = canonical(e.detail)
+    who = (e.account, e.account_name, e.token, e.machine, e.address, e.request)
+    return (e.number, to_ms(e.time), e.action, e.outcome, *who, detail, e.previous, e.hash)
+
+
+def _to_entry(row: Sequence[Any]) -> AuditEntry:
+    number, time_ms, action, outcome, account, account_name, token, machine, address, request, detail, previous, hash = row
+    return AuditEntry(
+        number=number, time=from_ms(time_ms), action=action, outcome=outcome, account=account, account_name=account_name, token=token,
+        machine=machine, address=address, request=request, detail=_read(detail), previous=previous, hash=hash,
+    )  # fmt: skip
+
+
+def _read(detail: str) -> dict[str, Any]:
+    """Somebody may have been at it: that shows when the chain is checked, and must not keep it from being read."""
+    try:
+        found = json.loads(detail)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"unreadable": True}  # pyright: ignore[reportUnknownVariableType]

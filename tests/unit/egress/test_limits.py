@@ -1,0 +1,93 @@
+"""Byte and rate caps of one machine's door."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+
+from everforge.egress.limits import DAY_SECONDS, EgressLimits, Meter, OverLimit
+from kit.doorway import Canned, doorway, request
+
+
+def retry_after(said: bytes) -> int:
+    [found] = re.findall(rb"(?i)\r\nretry-after: (\d+)\r\n", said)
+    return int(found)
+
+
+async def test_connections_have_a_burst_and_then_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    meter = Meter(EgressLimits(connections_per_second=2, connections_burst=3))
+    for _ in range(3):
+        meter.connect()
+    with pytest.raises(OverLimit, match="2 connections a second"):
+        meter.connect()
+    now += 1.0
+    meter.connect()
+    meter.connect()
+    with pytest.raises(OverLimit):
+        meter.connect()
+
+
+async def test_a_day_has_so_many_bytes_and_the_next_as_many_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    meter = Meter(EgressLimits(bytes_per_day=100, bytes_per_second=0))
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    await meter.pass_bytes(100)
+    now += 3 * 3600.0
+    with pytest.raises(OverLimit, match=r"100 bytes a day .* there is room again in 21 hours") as over:
+        await meter.pass_bytes(1)
+    assert over.value.seconds == DAY_SECONDS - 3 * 3600
+    now += over.value.seconds - 100
+    with pytest.raises(OverLimit, match="in 100 seconds"):
+        await meter.pass_bytes(1)
+    now += 100
+    await meter.pass_bytes(100)
+
+
+async def test_bytes_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr("everforge.egress.limits.asyncio.sleep", sleep)
+    meter = Meter(EgressLimits(bytes_per_second=1000))
+    for _ in range(10):
+        await meter.pass_bytes(100)
+    assert 0.8 < waited[-1] < 1.0
+    assert waited == sorted(waited)
+
+
+async def test_without_limits_nothing_waits_and_nothing_is_refused() -> None:
+    meter = Meter(EgressLimits(bytes_per_second=0, bytes_per_day=0, connections_per_second=0))
+    async with asyncio.timeout(5):
+        for _ in range(1000):
+            meter.connect()
+            await meter.pass_bytes(10**9)
+
+
+async def test_a_machine_over_its_bytes_is_told_so_and_its_answers_are_cut() -> None:
+    server = Canned(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + bytes(5000))
+    async with doorway(server=server, bytes_per_day=3000) as d:
+        assert len(await d.ask(request())) < 5000
+        [attempt] = await d.notes.until_over()
+        assert attempt.verdict == "failed"
+        assert "3000 bytes a day" in attempt.why
+        said = await d.ask(request())
+        assert said.startswith(b"HTTP/1.1 429"), said[:100]
+        assert b"3000 bytes a day" in said
+        assert b"there is room again in 24 hours" in said
+        assert DAY_SECONDS - 60 < retry_after(said) <= DAY_SECONDS
+        assert len(server.heard) == 1
+
+
+async def test_a_machine_that_connects_too_often_is_told_so_and_it_is_on_the_record() -> None:
+    async with doorway(server=Canned(), connections_burst=2, connections_per_second=1) as d:
+        said = [await d.ask(request("http://example.com/", "Connection: close")) for _ in range(4)]
+        assert [one.split()[1] for one in said][:2] == [b"200", b"200"]
+        assert said[-1].startswith(b"HTTP/1.1 429")
+        assert retry_after(said[-1]) == 1
+        assert d.notes.attempts[-1].verdict == "refused"
