@@ -37,11 +37,11 @@ class Archive:
             return
         self._waiting[machine] = None
         if self._working is None or self._working.done():
-            self._working = asyncio.get_running_loop().create_task(self._work())
+            self._working = asyncio.get_running_loop().create_task(self._work(), name="archive")
 
     def look_around(self, after_seconds: float) -> None:
         """For what earlier servers left whole, in machines that nobody may ever wake again."""
-        self._looking = asyncio.get_running_loop().create_task(self._look_around(after_seconds))
+        self._looking = asyncio.get_running_loop().create_task(self._look_around(after_seconds), name="archive")
 
     async def close(self) -> None:
         self._closed = True
