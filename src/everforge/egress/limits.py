@@ -75,6 +75,8 @@ class Meter:
 
     def connect(self) -> None:
         """Raises OverLimit."""
+        if self.limits.bytes_per_day and self._day.bytes >= self.limits.bytes_per_day:
+            raise self._over_day()
         if not self.limits.connections_per_second:
             return
         now = time.monotonic()
@@ -89,8 +91,11 @@ class Meter:
         now = time.monotonic()
         self._day.add(count)
         if self.limits.bytes_per_day and self._day.bytes > self.limits.bytes_per_day:
-            raise self._day.full(f"this machine may exchange {self.limits.bytes_per_day} bytes a day with the outside, and has")
+            raise self._over_day()
         if self.limits.bytes_per_second:
             self._free_at = max(now, self._free_at) + count / self.limits.bytes_per_second
             if (ahead := self._free_at - now) > 0.05:
                 await asyncio.sleep(ahead - 0.025)
+
+    def _over_day(self) -> OverLimit:
+        return self._day.full(f"this machine may exchange {self.limits.bytes_per_day} bytes a day with the outside, and has")

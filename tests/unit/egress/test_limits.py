@@ -84,6 +84,15 @@ async def test_a_machine_over_its_bytes_is_told_so_and_its_answers_are_cut() -> 
         assert len(server.heard) == 1
 
 
+async def test_a_machine_over_its_bytes_is_told_so_before_a_tunnel_begins() -> None:
+    async with doorway(server=Canned(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + bytes(5000)), bytes_per_day=3000) as d:
+        await d.ask(request())
+        said = await d.ask(b"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n")
+        assert said.startswith(b"HTTP/1.1 429 this machine may exchange 3000 bytes a day"), said[:100]
+        assert DAY_SECONDS - 60 < retry_after(said) <= DAY_SECONDS
+        assert len(d.far.dialled) == 1
+
+
 async def test_a_machine_that_connects_too_often_is_told_so_and_it_is_on_the_record() -> None:
     async with doorway(server=Canned(), connections_burst=2, connections_per_second=1) as d:
         said = [await d.ask(request("http://example.com/", "Connection: close")) for _ in range(4)]
