@@ -21,6 +21,12 @@ ROOT = Path(everforge.__file__).parents[1]
 PROGRAM = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from everforge.guest.agent import main; main()"
 WAIT_SECONDS = 20.0
 
+
+def until_there(file: Path) -> str:
+    """Code that goes on once this file is there: what a test sees before it makes it, it has seen in time, however slow the computer is."""
+    return f"import os, time\nwhile not os.path.exists({str(file)!r}): time.sleep(0.01)\n"
+
+
 M = TypeVar("M", bound=GuestMessage)
 
 
