@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,14 +14,15 @@ import h11
 from .attempts import PATH_CHARACTERS_MAX, Attempt
 from .bytestream import ByteStream, Cut
 from .exchange import exchange
-from .http import Headers, HttpSide, Malformed, Turn, check_framing, header, is_websocket, onward
-from .secrets import BODY_BYTES_MAX, OF_HOST_MAX, Scrubber, Secret, Substitution, TooLong
+from .http import Headers, HttpSide, Malformed, check_framing, header, is_websocket, onward
+from .secrets import BODY_BYTES_MAX, Scrubber, Secret, Substitution, TooLong
 from .targets import host_and_port
+from .turns import Turns
 
 # Of a request, written by the door itself or not at all: a compressed answer, or one in frames of a WebSocket that are, could not be read here.
 OURS = frozenset({b"accept-encoding", b"host", b"sec-websocket-extensions"})
 FRAMING = frozenset({b"content-length", b"transfer-encoding"})  # of an answer: numbers, and one word
-CREDENTIALS_MAX = 64  # values and Basic credentials of one connection, all of which are looked for in each of its answers
+VALUES_MAX = 64  # of one connection, in the course of which they may be given anew: all of them are looked for in each of its answers
 HELD_SECONDS = 0.05  # of a pause in another protocol than HTTP, before what was held back is told: nobody here knows where its messages end
 Went = Literal["again", "end", "switched"]  # another request may follow; it was the last; it is not HTTP any more
 
@@ -28,12 +30,21 @@ Went = Literal["again", "end", "switched"]  # another request may follow; it was
 class Brokered:
     """`inside` is TLS with the program, `outside` TLS with the real host."""
 
-    def __init__(self, inside: ByteStream, outside: ByteStream, attempt: Attempt, secrets: Callable[[], Sequence[Secret]], turn: Turn) -> None:
-        self._inside = HttpSide(inside, h11.SERVER, turn)
-        self._outside = HttpSide(outside, h11.CLIENT, turn)
+    def __init__(
+        self,
+        inside: ByteStream,
+        outside: ByteStream,
+        attempt: Attempt,
+        secrets: Callable[[], Sequence[Secret]],
+        turns: Turns,
+        bodies: asyncio.Semaphore,
+    ) -> None:
+        self._inside = HttpSide(inside, h11.SERVER, turns)
+        self._outside = HttpSide(outside, h11.CLIENT, turns)
         self._attempt = attempt
         self._secrets = secrets
-        self._sent: set[bytes] = set()  # what must not come back, in any answer of this connection
+        self._bodies = bodies
+        self._values: set[bytes] = set()  # what must not come back, in any answer of this connection
         self._afterwards = Scrubber(())  # of what is said when it is not HTTP any more
         self.went: Went = "end"
 
@@ -51,31 +62,39 @@ class Brokered:
     async def serve(self, request: h11.Request, attempt: Attempt) -> None:
         """What becomes of the connection then is in `went`. Raises Malformed, Cut."""
         self._check(request)
-        secrets = self._secrets()[:OF_HOST_MAX]  # as they are now
+        secrets = self._secrets()  # as they are now
         if not secrets:
             raise Cut("this host has no secrets any more")
         substitution = Substitution([secret for secret in secrets if secret.is_for(request.method)])
         upgrade = is_websocket(request.headers)  # a wish for any other protocol stays here, as a host may do that does not know it
+        holds_body = substitution.wants_body and not upgrade
+        async with self._bodies if holds_body else nullcontext():
+            sent, body = await self._with_secrets(request, substitution, upgrade=upgrade, holds_body=holds_body)
+            attempt.secrets = tuple(substitution.used)
+            self._values |= {secret.value for secret in secrets}
+            if len(self._values) > VALUES_MAX:
+                raise Malformed(f"there were more than {VALUES_MAX} values of secrets in this connection: open another")
+            switched = await exchange(self._inside, self._outside, sent, body, _Answer(Scrubber(self._values)))
+        self.went = "switched" if switched else "again" if self._again() else "end"
+
+    async def _with_secrets(
+        self, request: h11.Request, substitution: Substitution, *, upgrade: bool, holds_body: bool
+    ) -> tuple[h11.Request, bytes | None]:
+        """As it goes to the host, with its body where that was to be read. Raises Malformed, Cut."""
         # The host is written anew: another spelling of it may be another server to the one that is asked. What comes back must be readable here.
         kept = [pair for pair in onward(request.headers, upgrade=upgrade) if pair[0] not in OURS]
         body: bytes | None = None
         try:
             headers = [(b"host", self._host), *substitution.headers(kept), (b"accept-encoding", b"identity")]
             target = substitution.target(request.target)
-            if substitution.wants_body and not upgrade:
+            if holds_body:
                 body, headers = await self._read_body(substitution, headers)
         except TooLong as e:
             raise Malformed(str(e)) from None
-        attempt.secrets = tuple(substitution.used)
         try:
-            sent = h11.Request(method=request.method, target=target, headers=headers)
+            return h11.Request(method=request.method, target=target, headers=headers), body
         except h11.LocalProtocolError:  # its own words would give the value away
             raise Malformed("with its secrets in it, this is no HTTP request any more") from None
-        self._sent |= substitution.sent | {secret.value for secret in secrets}
-        if len(self._sent) > CREDENTIALS_MAX:
-            raise Malformed(f"there were more than {CREDENTIALS_MAX} different credentials in this connection: open another")
-        switched = await exchange(self._inside, self._outside, sent, body, _Answer(Scrubber(self._sent)))
-        self.went = "switched" if switched else "again" if self._again() else "end"
 
     async def refuse(self, why: str) -> None:
         """A request that was not passed on."""
@@ -88,7 +107,7 @@ class Brokered:
 
     async def pass_what_is_left(self) -> None:
         """Of another protocol, that came behind the last of HTTP."""
-        self._afterwards = Scrubber(self._sent)
+        self._afterwards = Scrubber(self._values)
         if self._inside.left:
             await self._outside.stream.write(self._inside.left)
         if told := self._afterwards.piece(self._outside.left):

@@ -25,6 +25,7 @@ from .rules import normal_host
 from .secrets import Secret
 from .targets import SHOWN_CHARACTERS_MAX, Nonsense, Plain, authority, plain_target, tunnel_target
 from .tls import TlsStream
+from .turns import Turns
 
 REASON_CHARACTERS_MAX = 400
 PART_SECONDS = 5.0
@@ -48,8 +49,14 @@ class Ways(Protocol):
 
     def describe(self) -> str: ...
 
-    async def turn(self) -> None:
-        """Before each piece of work for which no byte need come from outside of this process."""
+    @property
+    def turns(self) -> Turns:
+        """For each piece of work for which no byte need come from outside of this process."""
+        ...
+
+    @property
+    def bodies(self) -> asyncio.Semaphore:
+        """Held while a whole body is."""
         ...
 
     async def begin_attempt(self, attempt: Attempt) -> Grant:
@@ -72,8 +79,8 @@ class Ways(Protocol):
         """One more on the record, within a connection that was allowed."""
         ...
 
-    def refuse(self, attempt: Attempt, why: str) -> None:
-        """Before any policy is asked; it is over, and on the record."""
+    async def refuse(self, attempt: Attempt, why: str) -> None:
+        """Before any policy is asked; it is over, and on the record. Raises OverLimit."""
         ...
 
     def end(self, attempt: Attempt) -> None: ...
@@ -113,7 +120,7 @@ class Conversation:
     # --- HTTP ----------------------------------------------------------------------------------------------------------------------------
 
     async def _http(self, first: bytes) -> None:
-        inside = HttpSide(self._stream, h11.SERVER, self._ways.turn)
+        inside = HttpSide(self._stream, h11.SERVER, self._ways.turns)
         inside.push(first)
         while True:
             try:
@@ -121,7 +128,7 @@ class Conversation:
                     request = await inside.next()
             except Malformed as e:
                 why = f"not a request that a proxy understands: {e}"
-                self._ways.refuse(Attempt(UNREADABLE, 0, "http"), why)
+                await self._ways.refuse(Attempt(UNREADABLE, 0, "http"), why)
                 await answer(inside, 400, why)
                 return
             if not isinstance(request, h11.Request):
@@ -139,7 +146,7 @@ class Conversation:
         try:
             asked = plain_target(request)
         except Nonsense as e:
-            self._ways.refuse(e.attempt, str(e))
+            await self._ways.refuse(e.attempt, str(e))
             await answer(inside, 400, str(e))
             return
         if asked is None:
@@ -154,7 +161,7 @@ class Conversation:
     async def _exchange(self, inside: HttpSide, outside: ByteStream, request: h11.Request, asked: Plain) -> None:
         attempt, stillness = asked.attempt, Stillness(self._ways.limits.idle_seconds)
         headers = [(b"host", authority(attempt)), *(pair for pair in onward(request.headers) if pair[0] != b"host"), (b"connection", b"close")]
-        server = HttpSide(Metered(outside, self._ways, attempt, stillness), h11.CLIENT, self._ways.turn)
+        server = HttpSide(Metered(outside, self._ways, attempt, stillness), h11.CLIENT, self._ways.turns)
         try:
             await together(stillness, exchange(inside, server, h11.Request(method=request.method, target=asked.target, headers=headers)))
         except (Malformed, Cut, OverLimit) as e:
@@ -185,7 +192,7 @@ class Conversation:
         try:
             attempt = tunnel_target(request)
         except Nonsense as e:
-            self._ways.refuse(e.attempt, str(e))
+            await self._ways.refuse(e.attempt, str(e))
             await answer(inside, 400, str(e))
             return
 
@@ -200,12 +207,12 @@ class Conversation:
         try:
             asked = await socks.greet(self._stream, first, self._ways.limits.head_seconds)
         except socks.NotConnect as e:
-            self._ways.refuse(Attempt(e.host[:SHOWN_CHARACTERS_MAX] or UNREADABLE, e.port, "tcp", method="SOCKS"), str(e))
+            await self._ways.refuse(Attempt(e.host[:SHOWN_CHARACTERS_MAX] or UNREADABLE, e.port, "tcp", method="SOCKS"), str(e))
             raise
         name = normal_host(asked.host)
         attempt = Attempt(name or asked.host[:SHOWN_CHARACTERS_MAX], asked.port, "tls", method="SOCKS")
         if name is None:
-            self._ways.refuse(attempt, "SOCKS5 names no host")
+            await self._ways.refuse(attempt, "SOCKS5 names no host")
             await socks.refuse(self._stream, socks.NOT_ALLOWED)
             return
 
@@ -245,7 +252,8 @@ class Conversation:
                 if secrets:
                     await self._broker(attempt, outside, hello + left)
                     return
-                await opening.pass_on(hello, left, Metered(outside, self._ways, attempt, Stillness(self._ways.limits.idle_seconds)))
+                stillness = Stillness(self._ways.limits.idle_seconds)
+                await together(stillness, opening.pass_on(hello, left, Metered(outside, self._ways, attempt, stillness)))
             await self._relay(attempt, self._stream, outside)
         except NotTls as e:
             attempt.refuse(str(e) or f"what the machine sends to {attempt.host}:{attempt.port} is not TLS")
@@ -266,7 +274,7 @@ class Conversation:
         async with asyncio.timeout(ways.limits.head_seconds):
             await inside.begin(hello)
         stillness = Stillness(ways.limits.idle_seconds)
-        brokered = Brokered(inside, Metered(outside, ways, attempt, stillness), attempt, lambda: ways.secrets(attempt), ways.turn)
+        brokered = Brokered(inside, Metered(outside, ways, attempt, stillness), attempt, lambda: ways.secrets(attempt), ways.turns, ways.bodies)
         while (request := await brokered.next_request(ways.limits.idle_seconds)) is not None:
             one = brokered.attempt(request)
             ways.note(one)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from .door import Door, World
 from .indexing import IndexAccess
 from .journal import Journal
 from .limits import Meter
-from .names import Lookup, look_up
+from .names import Askers, Lookup, look_up
 from .outside import Outside, with_aliases
 from .packages import PackageIndex
 from .policy import Policy, make_policy, within
@@ -61,9 +63,11 @@ class EgressDoors:
         self.allowances = Allowances(spent or _nobody_counts)
         self._journal = Journal(book, self._settings.egress_log_max, signals or Signals(), self.allowances)
         self._meters: dict[MachineId, Meter] = {}  # a machine that sleeps and wakes has its day all the same
+        self._askers = Askers(lookup)
         outside = Outside(_opened(self._settings, self._index), lookup, upstream=upstream_of(self._index.settings.proxy))
         trust = trusting(host_bundle(self._index.settings.certificates))
-        self._world = World(outside, self._index, numbers.limits(self._settings), authority, trust)
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._world = World(outside, self._index, numbers.limits(self._settings), authority, trust, conversations_max=descriptors // 2)
 
     async def close(self) -> None:
         await self._index.close()
@@ -82,6 +86,7 @@ class EgressDoors:
             journal=self._journal.of(machine),
             meter=self._meter_of(machine.id),
             spending=Spending(self.allowances, machine.account),
+            lookup=self._askers.new(machine.account),
         )
 
     def _meter_of(self, machine: MachineId) -> Meter:
@@ -149,7 +154,13 @@ class EgressDoors:
         return self._cut(record.egress)
 
     def _cut(self, given: Mapping[str, Any]) -> Policy:
-        return within(make_policy(given.get("policy", "none"), given.get("allow", ())), self._settings.egress_max)
+        return within(_parsed(given.get("policy", "none"), tuple(given.get("allow", ()))), self._settings.egress_max)
+
+
+@lru_cache(maxsize=256)
+def _parsed(word: str, allow: tuple[str, ...]) -> Policy:
+    """Asked for every attempt, and two hundred rules take as long to read as ten requests."""
+    return make_policy(word, allow)
 
 
 async def _nobody_counts(account: AccountId, count: int) -> None: ...

@@ -115,7 +115,7 @@ class Stream:
 
 
 class Mux:
-    """Owns the socket. `opened` is told of every new stream; `lost` when the guest has broken the protocol or is gone: it must knock again."""
+    """Owns the socket. `opened` is told of every new stream. A guest that has broken the protocol, or is gone, must knock again."""
 
     def __init__(self, sock: socket.socket, opened: Callable[[Stream], None]) -> None:
         self._sock = sock

@@ -6,9 +6,13 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from weakref import WeakValueDictionary
 
-THREADS = 64  # a look-up cannot be ended: its thread waits for as long as the system's resolver does
-AT_ONCE_MAX = 4  # of one asker
+from everforge.wire.ids import AccountId
+
+THREADS = 256  # a look-up cannot be ended: its thread waits for as long as the system's resolver does
+OF_MACHINE_MAX = 4  # at once
+OF_ACCOUNT_MAX = 32
 
 Lookup = Callable[[str, int], Awaitable[Sequence[str]]]
 _THREADS = ThreadPoolExecutor(THREADS, thread_name_prefix="names")
@@ -21,9 +25,9 @@ async def look_up(host: str, port: int) -> Sequence[str]:
 
 
 class Asker:
-    """A Lookup with so many under way at once and no more, those counted that nobody waits for any longer."""
+    """A Lookup with so many under way at once and no more, those counted that nobody waits for any longer. It lives as long as one of them does."""
 
-    def __init__(self, lookup: Lookup = look_up, at_once: int = AT_ONCE_MAX) -> None:
+    def __init__(self, lookup: Lookup, at_once: int) -> None:
         self._lookup = lookup
         self._turns = asyncio.Semaphore(at_once)
         self._under_way: set[asyncio.Future[Sequence[str]]] = set()
@@ -40,3 +44,17 @@ class Asker:
         self._turns.release()
         if not looking.cancelled():
             looking.exception()  # heard: whoever asked may have gone
+
+
+class Askers:
+    """One for each machine that is awake, within what its account may have under way: also what its machines asked before they slept."""
+
+    def __init__(self, lookup: Lookup = look_up) -> None:
+        self._lookup = lookup
+        self._accounts: WeakValueDictionary[AccountId, Asker] = WeakValueDictionary()
+
+    def new(self, account: AccountId) -> Lookup:
+        of_account = self._accounts.get(account)
+        if of_account is None:
+            of_account = self._accounts[account] = Asker(self._lookup, OF_ACCOUNT_MAX)
+        return Asker(of_account, OF_MACHINE_MAX)

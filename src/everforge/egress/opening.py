@@ -53,10 +53,18 @@ class Opening:
             raise Cut(f"{self._attempt.host} has not answered within {self._seconds:g} s") from None
         await self._client.write(said)
         if again:
-            hello, left = await self.hello(await self._pass_early(left, server))
+            hello, left = await self._second_hello(left, server)
             await server.write(hello)
         if left:
             await server.write(left)
+
+    async def _second_hello(self, left: bytes, server: ByteStream) -> tuple[bytes, bytes]:
+        try:
+            async with asyncio.timeout(self._seconds):
+                beginning = await self._pass_early(left, server)
+        except TimeoutError:
+            raise Cut(f"the second hello of TLS has not come within {self._seconds:g} s") from None
+        return await self.hello(beginning)
 
     async def _pass_early(self, left: bytes, server: ByteStream) -> bytes:
         """What a client has sent before its second hello. Returns the beginning of that."""

@@ -30,7 +30,11 @@ def with_aliases(places: Iterable[tuple[str, int]]) -> frozenset[tuple[str, int]
 
 
 class Closed(Exception):
-    """The address is one that no policy opens."""
+    """The address is one that no policy opens. It is for the owner's record: a machine need not learn where the names of this network lead."""
+
+    def __init__(self, sentence: str, address: str) -> None:
+        super().__init__(sentence)
+        self.address = address
 
 
 class Unreachable(Exception):
@@ -91,7 +95,7 @@ class Outside:
         closed = addresses.is_metadata if (host, port) in self.opened else _near if index else _closed
         for address in found:
             if (str(address), port) not in self.opened and (why := closed(address)):
-                raise Closed(f"{host} is {why}" if str(address) == host else f"{host} is at {address}, which is {why}")
+                raise Closed(f"{host} {'is' if str(address) == host else 'leads to'} {why}", str(address))
         return found
 
     async def _addresses(self, host: str, port: int) -> Sequence[Address]:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
+from .policy import Place
 from .rules import normal_host
 
 log = logging.getLogger(__name__)
@@ -33,8 +34,6 @@ OF_THIS_COMPUTER = Path("/etc/pip.conf")
 SAMPLE = "pip"  # a project that every index has, as a rule
 _LINK = re.compile(rb"""<a\s[^>]*?href\s*=\s*["']([^"'#]+)""", re.IGNORECASE)
 _DEFAULT = re.compile(r"--index-url.*?\(default\s+(\S+?)\)", re.DOTALL)
-
-Place = tuple[str, int]  # host and port
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ class PackageIndex:
     def __init__(self, settings: PipSettings | None = None) -> None:
         self.settings = settings or read_settings()
         self.configured = frozenset(place for url in self.settings.urls if (place := place_of(url)))
-        self._places: frozenset[Place] = self.configured
+        self.places: frozenset[Place] = self.configured  # as far as they are known
         self._learning: asyncio.Task[None] | None = None
         self._learned_at: float | None = None
         self._again_at = 0.0
@@ -123,7 +122,7 @@ class PackageIndex:
             self._learning = asyncio.create_task(self._learn())
         if self._learning is not None and self._learned_at is None:
             await asyncio.wait([self._learning], timeout=LEARN_SECONDS)
-        return self._places
+        return self.places
 
     async def close(self) -> None:
         if self._learning is not None:
@@ -134,7 +133,7 @@ class PackageIndex:
         try:
             urls = self.settings.urls if self.settings.index_url else (await _default_index(), *self.settings.extra_index_urls)
             found, complete = await asyncio.to_thread(_learn_places, urls, self.settings)
-            self._places = found if complete else found | self._places
+            self.places = found if complete else found | self.places
             self._learned_at = time.monotonic()
             self._again_at = self._learned_at + (FRESH_SECONDS if complete else AGAIN_SECONDS)
         except Exception as e:

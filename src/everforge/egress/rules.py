@@ -18,6 +18,7 @@ from . import addresses
 WEB_PORTS = frozenset({80, 443})
 RULES_MAX = 200
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+_TWO_NAMES = re.compile("[ßẞς\u200c\u200d]")  # means another name to older programs than to newer ones
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # no name ends in one: it is an address that is none
 
 
@@ -74,6 +75,8 @@ def normal_host(text: str) -> str | None:
     """The one spelling of a host: lower case, no dot at the end, names of other scripts in their ASCII form, addresses as such. None: no host."""
     name = text.removesuffix(".")
     if not name.isascii():
+        if _TWO_NAMES.search(name):
+            return None
         try:
             name = name.encode("idna").decode("ascii")  # first: what is left of other digits, or of characters that vanish, may be an address
         except UnicodeError:

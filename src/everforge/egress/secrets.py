@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 _BASIC = re.compile(rb"\s*basic\s+([A-Za-z0-9+/=]+)\s*", re.IGNORECASE)
-HEAD_BYTES_MAX = 64 * 1024  # of a header or an address, once values are in it
-BASIC_BYTES_MAX = 8 * 1024  # of Basic credentials with a value in them, which are looked for in the answer as they were sent
+PART_BYTES_MAX = 64 * 1024  # of a header or an address, once values are in it
 BODY_BYTES_MAX = 1024 * 1024  # of a body in which a secret may stand, before and after: it is held until its new length is known
 SCRUBBED_BYTES_MIN = 8  # a shorter value would be found where it is not meant
 OF_HOST_MAX = 20  # secrets that are looked for in one request
@@ -41,12 +40,11 @@ class Secret:
 
 
 class Substitution:
-    """Of one request. `used` are the names of the secrets that were put in, `sent` what must not come back."""
+    """Of one request. `used` are the names of the secrets that were put in."""
 
     def __init__(self, secrets: Sequence[Secret]) -> None:
         self._secrets = secrets
         self.used: list[str] = []
-        self.sent = {secret.value for secret in secrets}
 
     @property
     def wants_body(self) -> bool:
@@ -54,22 +52,17 @@ class Substitution:
 
     def headers(self, headers: Headers) -> list[tuple[bytes, bytes]]:
         """Raises TooLong."""
-        own = {secret.header[0]: secret for secret in self._secrets if secret.header is not None}
+        own = {secret.header[0]: (secret.name, secret.header) for secret in self._secrets if secret.header is not None}
         only_reads = any(secret.only_reads for secret in self._secrets)
-        kept = [
-            (name, self._header(value))
-            for name, value in headers
-            if name not in own and not (only_reads and name.replace(b"_", b"-") in _OTHER_METHODS)
-        ]
-        for secret in own.values():
-            assert secret.header is not None
-            kept.append(secret.header)
-            self._use(secret.name)
-        return kept
+        kept = [(name, self._header(value)) for name, value in headers if name not in own]
+        for name, header in own.values():
+            kept.append(header)
+            self._use(name)
+        return [pair for pair in kept if not (only_reads and pair[0].replace(b"_", b"-") in _OTHER_METHODS)]
 
     def target(self, target: bytes) -> bytes:
         """Raises TooLong."""
-        return self._replace(target, [secret for secret in self._secrets if secret.in_url], HEAD_BYTES_MAX)
+        return self._replace(target, [secret for secret in self._secrets if secret.in_url], PART_BYTES_MAX)
 
     def body(self, body: bytes) -> bytes:
         """Raises TooLong."""
@@ -78,17 +71,13 @@ class Substitution:
     def _header(self, value: bytes) -> bytes:
         found = _BASIC.fullmatch(value)
         if found is None:
-            return self._replace(value, self._secrets, HEAD_BYTES_MAX)
+            return self._replace(value, self._secrets, PART_BYTES_MAX)
         try:
             inner = b64decode(found[1], validate=True)
         except ValueError:
             return value
-        replaced = self._replace(inner, self._secrets, BASIC_BYTES_MAX)
-        if replaced == inner:
-            return value
-        encoded = b64encode(replaced)
-        self.sent.add(encoded)
-        return b"Basic " + encoded
+        replaced = self._replace(inner, self._secrets, PART_BYTES_MAX)
+        return value if replaced == inner else b"Basic " + b64encode(replaced)
 
     def _replace(self, data: bytes, secrets: Sequence[Secret], bytes_max: int) -> bytes:
         """In one pass: a value in which another's placeholder stands is put in as it is, or each could be made of many others."""
@@ -111,6 +100,30 @@ class Substitution:
             self.used.append(name)
 
 
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    """Of a value, as it may come back. In Base64 its first and last bytes share characters with their neighbours: so many of those go with it."""
+
+    text: bytes
+    before: int = 0
+    after: int = 0
+
+    @property
+    def size(self) -> int:
+        return self.before + len(self.text) + self.after
+
+
+def _spellings(value: bytes) -> Iterator[_Spelling]:
+    """As it is; and in Base64, wherever it begins in a group of three bytes: Basic credentials are sent so, with any name before it."""
+    if len(value) < SCRUBBED_BYTES_MIN:
+        return
+    yield _Spelling(value)
+    for others in range(3):  # bytes of something else in its first group
+        first = -others % 3
+        whole, last = divmod(len(value) - first, 3)
+        yield _Spelling(b64encode(value[first : first + 3 * whole]), before=first + 1 if first else 0, after=last + 1 if last else 0)
+
+
 class Scrubber:
     """Of one answer, piece by piece: lengths stay, so that what was announced is what comes.
 
@@ -120,11 +133,12 @@ class Scrubber:
     """
 
     def __init__(self, values: Iterable[bytes]) -> None:
-        self._values = [value for value in {*values} if len(value) >= SCRUBBED_BYTES_MIN]
-        self._small = [value.lower() for value in self._values]
-        self._keep = max(map(len, self._values), default=1) - 1
+        values = {*values}
+        self._spellings = [spelling for value in values for spelling in _spellings(value)]
+        self._small = [spelling.text.lower() for spelling in self._spellings]
+        self._keep = max((spelling.size for spelling in self._spellings), default=1) - 1
         # The password of a package index may have anything in it.
-        self._alphabet = _ANY if any(value.strip(_PRINTABLE) for value in self._values) else _PRINTABLE
+        self._alphabet = _ANY if any(value.strip(_PRINTABLE) for value in values) else _PRINTABLE
         self._held = b""
         self._masked = 0  # so many bytes at its beginning belong to a value whose first part was told already
 
@@ -137,7 +151,7 @@ class Scrubber:
 
     def name(self, name: bytes) -> bytes:
         """Of a header, which comes in small letters."""
-        return b"x-scrubbed" if any(value in name for value in self._small) else name
+        return b"x-scrubbed" if any(text in name for text in self._small) else name
 
     def piece(self, data: bytes) -> bytes:
         """What may be told of it now."""
@@ -160,14 +174,25 @@ class Scrubber:
         """
         told = bytearray(data[:end])
         told[:masked] = b"*" * min(masked, end)
-        for value in self._values:
-            size, at = len(value), data.find(value)
-            while 0 <= at < end:
-                masked = max(masked, at + size)
-                told[at : at + size] = b"*" * (min(at + size, end) - at)
-                again = data.rfind(value, at + 1, at + 2 * size)  # the last that begins within this one, or right behind it
-                at = again if again >= 0 else data.find(value, at + size)
+        for spelling in self._spellings:
+            for at in _places(spelling.text, data):
+                begin, over = max(0, at - spelling.before), at + len(spelling.text) + spelling.after
+                if begin >= end:
+                    break
+                masked = max(masked, over)
+                told[begin:over] = b"*" * (min(over, end) - begin)
         return bytes(told), max(0, masked - end)
+
+
+def _places(text: bytes, data: bytes) -> Iterator[int]:
+    """Where it begins, in order. Of those that overlap enough of them that every byte of every one is in one: to name all would take too long."""
+    size, at, backwards = len(text), data.find(text), text[::-1]
+    while at >= 0:
+        yield at
+        # The last that begins within this one, or right behind it. It is looked for backwards: `rfind` itself may take size times as long.
+        ahead = data[at + 1 : at + 2 * size]
+        found = ahead[::-1].find(backwards)
+        at = at + 1 + len(ahead) - found - size if found >= 0 else data.find(text, at + size)
 
 
 def _any_of(texts: Collection[bytes]) -> re.Pattern[bytes]:

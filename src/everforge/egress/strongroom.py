@@ -13,13 +13,14 @@ from everforge.store.egress import EgressBook, SecretRecord
 from everforge.wire.errors import InvalidInput, SecretNotFound, StoreDamaged
 from everforge.wire.ids import AccountId, secret_name
 
+from .broker import FRAMING, OURS
+from .http import HOP_BY_HOP
 from .rules import normal_host, port_of, split_port
-from .secrets import OF_HOST_MAX, Secret
+from .secrets import OF_HOST_MAX, SCRUBBED_BYTES_MIN, Secret
 from .vault import PLACEHOLDER, Vault
 
 log = logging.getLogger(__name__)
 SECRETS_MAX = 100  # of an account
-VALUE_BYTES_MIN = 8  # a shorter one would be found, and scrubbed, where it is not meant
 VALUE_BYTES_MAX = 4096
 HOSTS_MAX = 20
 PLACES = ("body", "url")
@@ -30,7 +31,7 @@ _RESERVED = re.compile(
     re.IGNORECASE,
 )
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}):[ \t]*((?:[!-~][ -~]*)?\{\}(?:[ -~]*[!-~])?)")
-_OURS = frozenset({"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "accept-encoding"})
+_OURS = frozenset(name.decode("ascii") for name in OURS | FRAMING | HOP_BY_HOP)
 
 
 class Strongroom:
@@ -129,8 +130,8 @@ def check_name(name: str) -> None:
 
 def check_value(value: str) -> None:
     size = len(value.encode("utf-8", "surrogatepass"))
-    if not VALUE_BYTES_MIN <= size <= VALUE_BYTES_MAX or not value.isprintable() or not value.isascii() or value != value.strip():
-        raise InvalidInput(f"a secret's value has {VALUE_BYTES_MIN} to {VALUE_BYTES_MAX} characters of ASCII, no spaces at its ends")
+    if not SCRUBBED_BYTES_MIN <= size <= VALUE_BYTES_MAX or not value.isprintable() or not value.isascii() or value != value.strip():
+        raise InvalidInput(f"a secret's value has {SCRUBBED_BYTES_MIN} to {VALUE_BYTES_MAX} characters of ASCII, no spaces at its ends")
 
 
 def _hosts(hosts: Sequence[str]) -> list[str]:

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
+from typing import TypeVar
 
-EVENTS_A_TURN = 32  # of HTTP, each some 50 microseconds of work
+TURN_SECONDS = 0.002
+Done = TypeVar("Done")
 
 
 class Turns:
-    def __init__(self) -> None:
-        self._left = EVENTS_A_TURN
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._left_seconds = TURN_SECONDS
+        self._is_ending = False
         self._renewed = asyncio.Event()
 
-    async def take(self) -> None:
-        """Before each event; waits for the next turn of the loop where this one's are used up."""
-        while not self._left:
+    async def do(self, work: Callable[[], Done]) -> Done:
+        """For what may go on and on without a byte from outside of this process. Waits for the next turn of the loop where this one is used up."""
+        while self._left_seconds <= 0:
             self._renewed.clear()
             await self._renewed.wait()
-        if self._left == EVENTS_A_TURN:
+        if not self._is_ending:
+            self._is_ending = True
             asyncio.get_running_loop().call_soon(self._renew)  # behind whatever else is to be done in this turn
-        self._left -= 1
+        began = self._clock()
+        try:
+            return work()
+        finally:
+            self._left_seconds -= self._clock() - began
 
     def _renew(self) -> None:
-        self._left = EVENTS_A_TURN
+        self._left_seconds = TURN_SECONDS
+        self._is_ending = False
         self._renewed.set()

@@ -232,9 +232,9 @@ class Incarnation:
         sock = self.sandbox.egress()
         return None if sock is None else doors.open(sock, lambda: self._dossier.record)
 
-    async def reconsider_egress(self) -> None:
+    def reconsider_egress(self) -> None:
         if self._door is not None:
-            await self._door.reconsider()
+            self._door.reconsider()
 
     def _answer_knock(self) -> None:
         """One at a time; a guest that knocks while it is answered has been heard."""

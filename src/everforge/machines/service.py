@@ -188,7 +188,7 @@ class Machines:
             if tags is not None:
                 self.forge.readers.stir(keeper.id)  # those who are for other tags end
             if egress is not None and (incarnation := keeper.residency.housing.incarnation) is not None:
-                await incarnation.reconsider_egress()
+                incarnation.reconsider_egress()
         if fields.get("expires_at") is not None:
             self.forge.expiry.look_again()
         return self._view(keeper.dossier.present, keeper)

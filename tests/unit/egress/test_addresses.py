@@ -113,6 +113,7 @@ def test_what_no_program_should_ask_for_is_no_host(text: str) -> None:
 def test_names_have_one_spelling() -> None:
     assert normal_host("EXAMPLE.Com.") == "example.com"
     assert normal_host("Bücher.example") == "xn--bcher-kva.example"
+    assert [normal_host(name) for name in ("straße.example", "STRAẞE.example", "νέος.example", "a\u200db.example", "a\u200cb.example")] == [None] * 5
 
 
 @pytest.mark.parametrize(

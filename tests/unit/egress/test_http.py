@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from everforge.egress.turns import EVENTS_A_TURN, Turns
+from everforge.egress.http import HEADERS_MAX, onward
+from everforge.egress.turns import TURN_SECONDS, Turns
 from kit.doorway import Canned, doorway, request
 
 
@@ -94,7 +95,7 @@ async def test_a_policy_that_is_changed_while_a_request_is_on_its_way_to_its_ser
         async with asyncio.timeout(10):
             await asked.wait()
             d.set("none")
-            await d.door.reconsider()
+            d.door.reconsider()
             answered.set()
             assert b"200" not in await program.rest()
             [attempt] = await d.notes.until_over()
@@ -102,24 +103,76 @@ async def test_a_policy_that_is_changed_while_a_request_is_on_its_way_to_its_ser
         assert "cut when the policy was changed" in attempt.why
 
 
-async def test_many_small_events_of_one_machine_leave_others_their_turn() -> None:
-    """All its connections together have so many events in a turn of the loop, however many connections it has."""
-    turns = Turns()
+@pytest.mark.parametrize("share", [1 / 50, 1.0, 20.0])
+async def test_the_work_of_one_machine_leaves_others_their_turn(share: float) -> None:
+    """All its connections together have so much time in a turn of the loop, however many they are; what takes longer is alone in it."""
+    now = 0.0
+    turns = Turns(lambda: now)
     took, over = list[int](), asyncio.Event()
+
+    def work() -> None:
+        nonlocal now
+        now += share * TURN_SECONDS
+        took[-1] += 1
 
     async def greedy() -> None:
         while not over.is_set():
-            await turns.take()
-            took[-1] += 1
+            await turns.do(work)
 
-    greedy_ones = [asyncio.ensure_future(greedy()) for _ in range(50)]
+    greedy_ones = [asyncio.ensure_future(greedy()) for _ in range(100)]
     for _ in range(20):
         took.append(0)
         await asyncio.sleep(0)
     over.set()
+    seen = list(took)
     await asyncio.gather(*greedy_ones)
-    assert max(took) <= 2 * EVENTS_A_TURN  # a turn of the loop may begin between two of ours
-    assert sum(took) > 100
+    assert max(seen) <= 2 * max(1, 1 / share + 1)  # a turn of the loop may begin between two of ours
+    assert sum(seen) >= 10
+
+
+async def test_work_that_fails_has_taken_its_time_too() -> None:
+    now = 0.0
+    turns = Turns(lambda: now)
+
+    def work() -> None:
+        nonlocal now
+        now += TURN_SECONDS
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        await turns.do(work)
+    again = turns.do(lambda: None)
+    assert again.send(None) is not None, "it waits"
+    again.close()
+
+
+@pytest.mark.parametrize("headers", [b"a:\r\n" * 16_000, b"a:\n" * (HEADERS_MAX + 1)])
+async def test_more_headers_than_any_program_has_are_not_read_at_all(headers: bytes) -> None:
+    head = b"GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n" + headers
+    async with doorway(server=Canned()) as d:
+        said = await d.ask(head + b"\r\n")
+        assert said.startswith(b"HTTP/1.1 400")
+        assert b"more than 256 headers" in said
+        assert b"more than 256 headers" in await d.ask(head)  # without an end
+        assert d.far.dialled == []
+
+
+async def test_an_answer_of_more_headers_than_any_server_has_is_not_read_at_all() -> None:
+    async with doorway(server=Canned(b"HTTP/1.1 200 OK\r\n" + b"a:\r\n" * 10_000 + b"\r\n")) as d:
+        said = await d.ask(request())
+    assert said.startswith(b"HTTP/1.1 502")
+    assert b"more than 256 headers" in said
+
+
+async def test_bodies_may_have_as_many_lines_as_they_like() -> None:
+    lines = b"a:\n" * 5000
+    async with doorway(server=Canned(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(lines) + lines)) as d:
+        assert (await d.ask(request("http://example.com/", "Connection: close"))).endswith(lines)
+
+
+def test_a_header_that_is_said_to_be_for_this_hop_stays_here_and_what_frames_a_message_does_not() -> None:
+    headers = [(b"connection", b"X-Mine, host, content-length"), (b"x-mine", b"1"), (b"host", b"h"), (b"content-length", b"0"), (b"y", b"2")]
+    assert onward(headers) == [(b"host", b"h"), (b"content-length", b"0"), (b"y", b"2")]
 
 
 SMUGGLED = {

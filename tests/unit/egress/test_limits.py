@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
+from everforge.egress import door
 from everforge.egress.limits import DAY_SECONDS, EgressLimits, Meter, OverLimit
 from kit.doorway import Canned, doorway, request
 
@@ -100,3 +103,40 @@ async def test_a_machine_that_connects_too_often_is_told_so_and_it_is_on_the_rec
         assert said[-1].startswith(b"HTTP/1.1 429")
         assert retry_after(said[-1]) == 1
         assert d.notes.attempts[-1].verdict == "refused"
+
+
+async def test_what_is_no_request_counts_as_a_connection_and_a_flood_of_it_leaves_the_record_readable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "OVER_LIMIT_SECONDS", 0.0)
+    async with doorway(server=Canned(), connections_burst=3, connections_per_second=1) as d:
+        await d.ask(request("169.254.169.254:80", method="CONNECT"))
+        for _ in range(40):
+            await d.ask(b"x\r\n\r\n")
+        assert len(d.notes.attempts) < 12, "one a second is let through, and one is told of those that are not"
+        assert d.notes.attempts[0].host == "169.254.169.254"
+        monkeypatch.setattr(door, "OVER_LIMIT_NOTED_SECONDS", 0.0)
+        said = b""
+        while not said.startswith(b"HTTP/1.1 429"):
+            said = await d.ask(request("http://example.com/", "Connection: close"))
+        assert re.search(r"began more; .* \(\d+ more before it were refused for such a reason\)$", d.notes.attempts[-1].why)
+
+
+async def test_of_connections_beyond_the_most_at_once_one_is_on_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "CONVERSATIONS_MAX", 2)
+    async with doorway(server=Canned()) as d, await d.connect(), await d.connect():
+        while len(d.door._tasks) < 2:
+            await asyncio.sleep(0.001)
+        with suppress(OSError):  # cut at once, or a moment later
+            assert await d.ask(request()) == b""
+        [attempt] = await d.notes.until_over()
+        assert (attempt.verdict, attempt.why) == ("refused", "this machine has 2 connections at once, which is the most")
+
+
+async def test_all_machines_together_leave_the_server_descriptors_of_its_own() -> None:
+    async with doorway(server=Canned()) as d, await d.connect():
+        d.door._world = replace(d.door._world, conversations_max=1)
+        while not d.door._tasks:
+            await asyncio.sleep(0.001)
+        with suppress(OSError):  # cut at once, or a moment later
+            assert await d.ask(request()) == b""
+        [attempt] = await d.notes.until_over()
+        assert "the machines of this server have too many" in attempt.why

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from everforge.egress.names import Asker
+from everforge.egress.names import OF_ACCOUNT_MAX, OF_MACHINE_MAX, Asker, Askers, Lookup
+from everforge.wire.ids import AccountId
 
 
 class Slow:
@@ -36,3 +37,26 @@ async def test_look_ups_that_nobody_waits_for_any_longer_count_until_they_are_ov
         with pytest.raises(OSError, match="never heard of it"):
             await asker("slow.example", 443)
     assert slow.asked == 5
+
+
+async def ask(asker: Lookup) -> None:
+    with pytest.raises((TimeoutError, OSError)):
+        async with asyncio.timeout(0.01):
+            await asker("slow.example", 443)
+
+
+async def test_an_account_has_so_many_look_ups_under_way_however_many_machines_it_has_and_however_often_they_wake() -> None:
+    slow = Slow()
+    askers = Askers(slow)
+    for _ in range(OF_ACCOUNT_MAX):
+        awake = askers.new(AccountId("mine"))  # and then it sleeps
+        await ask(awake)
+        await ask(awake)
+    assert slow.asked == OF_ACCOUNT_MAX
+    other = askers.new(AccountId("other"))
+    for _ in range(2 * OF_MACHINE_MAX):
+        await ask(other)
+    assert slow.asked == OF_ACCOUNT_MAX + OF_MACHINE_MAX
+    slow.answers.set()
+    await asyncio.sleep(0)
+    await ask(askers.new(AccountId("mine")))

@@ -143,3 +143,12 @@ async def test_a_server_that_says_nothing_is_given_up_and_one_that_ends_is_passe
                 program.writer.write_eof()
             async with asyncio.timeout(10):
                 assert await program.rest() == heard
+
+
+async def test_a_client_that_says_nothing_when_it_is_asked_again_is_cut() -> None:
+    async with doorway(server=Picky().serve, head_seconds=0.3) as d, await opened(d) as program:
+        program.writer.write(Client("example.com").says())
+        async with asyncio.timeout(10):
+            assert hashlib.sha256(b"HelloRetryRequest").digest() in await program.rest()
+        [attempt] = await d.notes.until_over()
+    assert attempt.why == "the second hello of TLS has not come within 0.3 s"

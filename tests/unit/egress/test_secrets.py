@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64decode, b64encode
+from dataclasses import replace
 
 import pytest
 
-from everforge.egress import broker
-from everforge.egress.secrets import BASIC_BYTES_MAX, Secret, Substitution, TooLong
+from everforge.egress import broker, door
+from everforge.egress.secrets import Secret, Substitution, TooLong
 from kit.brokered import HOST, PLACEHOLDER, VALUE, Api, answering, api_behind_the_door, asking, get, secret, tls
 from kit.doorway import doorway, request
 
@@ -200,20 +201,39 @@ async def test_a_host_that_switches_to_another_protocol_unasked_is_not_followed(
     assert VALUE not in told
 
 
-async def test_one_connection_has_so_many_different_credentials_and_no_more_and_each_is_short() -> None:
-    """All of them are looked for in every answer, so that whoever sends one after the other would take more and more of the server."""
-    async with api_behind_the_door() as (d, api):
-        async with tls(d, api) as program:
-            for n in range(broker.CREDENTIALS_MAX - 1):
-                answer = await program.ask(get(b"/", b"Authorization: Basic " + b64encode(b"user-%d:" % n + PLACEHOLDER)))
-                assert answer.startswith(b"HTTP/1.1 200"), n
-            answer = await program.ask(get(b"/", b"Authorization: Basic " + b64encode(b"one-more:" + PLACEHOLDER)))
-        assert answer.startswith(b"HTTP/1.1 400")
-        assert b"different credentials" in answer
-        async with tls(d, api) as program:
-            answer = await program.ask(get(b"/", b"Authorization: Basic " + b64encode(b"A" * BASIC_BYTES_MAX + PLACEHOLDER)))
-        assert answer.startswith(b"HTTP/1.1 400")
-        assert len(api.requests) == broker.CREDENTIALS_MAX - 1
+async def test_one_connection_may_have_any_number_of_names_before_a_value_and_so_many_values() -> None:
+    """All values are looked for in every answer, so that whoever sets one after the other would take more and more of the server."""
+    api, held = Api(), [secret()]
+    async with (
+        doorway("list", HOST, server=api.serve, names={HOST: ["93.184.216.34"]}, secrets=held, trust=api.trust) as d,
+        tls(d, api) as program,
+    ):
+        for n in range(2 * broker.VALUES_MAX):
+            answer = await program.ask(get(b"/", b"Authorization: Basic " + b64encode(b"user-%d:" % n + PLACEHOLDER)))
+            assert answer.startswith(b"HTTP/1.1 200"), n
+        for n in range(broker.VALUES_MAX - 1):
+            held[:] = [replace(secret(), value=b"another-value-%d" % n)]
+            assert (await program.ask(get())).startswith(b"HTTP/1.1 200"), n
+        held[:] = [replace(secret(), value=b"one value more")]
+        answer = await program.ask(get())
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert b"more than 64 values of secrets" in answer
+    assert len(api.requests) == 3 * broker.VALUES_MAX - 1
+
+
+async def test_so_many_bodies_of_a_machine_are_held_at_once_and_the_next_ones_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "BODIES_MAX", 1)
+    post = b"\r\n".join([b"POST / HTTP/1.1", b"Host: " + HOST.encode(), b"Content-Length: 4", b"", b""])
+    async with api_behind_the_door(secret(in_body=True)) as (d, api), tls(d, api) as first, tls(d, api) as second:
+        first.writer.write(post + b"on")
+        while not d.door.bodies.locked():
+            await asyncio.sleep(0.001)
+        waiting = asyncio.ensure_future(second.ask(post + b"more"))
+        await asyncio.sleep(0.05)
+        assert [body for _, _, body in api.requests if body] == []
+        assert (await first.ask(b"e.")).startswith(b"HTTP/1.1 200")
+        assert (await waiting).startswith(b"HTTP/1.1 200")
+        assert [body for _, _, body in api.requests if body] == [b"one.", b"more"]
 
 
 async def test_a_value_that_names_another_secret_is_put_in_as_it_is() -> None:
@@ -261,6 +281,12 @@ async def test_a_reading_request_with_the_password_of_the_index_cannot_ask_to_be
     ((_, sent, _),) = api.requests
     assert sent[b"authorization"] == b"Bearer " + VALUE
     assert name.lower() not in sent
+
+
+async def test_a_header_of_another_secret_of_the_host_cannot_ask_for_it_either() -> None:
+    override = Secret("METHOD", b"placeholder-of-the-other", b"PROPPATCH", frozenset({(HOST, 443)}), header=(b"x-http-method-override", b"PROPPATCH"))
+    headers = Substitution([secret(only_reads=True), override]).headers([(b"authorization", b"Bearer " + PLACEHOLDER)])
+    assert headers == [(b"authorization", b"Bearer " + VALUE)]
 
 
 async def test_headers_that_name_another_method_pass_where_a_secret_is_for_every_method() -> None:

@@ -60,7 +60,7 @@ class Considered:
 
     def begin(self, nonce: bytes) -> None: ...
 
-    async def reconsider(self) -> None:
+    def reconsider(self) -> None:
         self.reconsidered.append(self._record().egress)
 
     async def close(self) -> None:
