@@ -63,7 +63,7 @@ class EgressDoors:
         self.allowances = Allowances(spent or _nobody_counts)
         self._journal = Journal(book, self._settings.egress_log_max, signals or Signals(), self.allowances)
         self._meters: dict[MachineId, Meter] = {}  # a machine that sleeps and wakes has its day all the same
-        self._askers = Askers(lookup)
+        self._askers = Askers(lambda host, port: self._world.outside.lookup(host, port))
         outside = Outside(_opened(self._settings, self._index), lookup, upstream=upstream_of(self._index.settings.proxy))
         trust = trusting(host_bundle(self._index.settings.certificates))
         descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -49,7 +49,7 @@ class Asker:
 class Askers:
     """One for each machine that is awake, within what its account may have under way: also what its machines asked before they slept."""
 
-    def __init__(self, lookup: Lookup = look_up) -> None:
+    def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
         self._accounts: WeakValueDictionary[AccountId, Asker] = WeakValueDictionary()
 
