@@ -124,7 +124,8 @@ class Agent:
         deadline = self._memory.next_look(self.instructions.running is not None)
         worker = self.supervisor.worker
         ring_awake = worker is not None and worker.ring.awake and not self.link.full
-        busy = ring_awake or self.outlet.holds or self.freezer.reseeding or self.supervisor.hung_up_at or self.supervisor.completing.busy
+        supervisor = self.supervisor
+        busy = ring_awake or self.outlet.holds or self.freezer.reseeding or supervisor.hung_up_at or supervisor.ready_by or supervisor.completing.busy
         if not busy and self.porch.deadline is None:
             return deadline
         deadlines = [deadline, self.porch.deadline, self.outlet.flush_silent(time.monotonic())]
@@ -132,9 +133,9 @@ class Agent:
             deadlines.append(worker.ring.look_again)
         if self.freezer.reseeding is not None:
             deadlines.append(self.freezer.reseeding.deadline)
-        deadlines.append(self.supervisor.completing.deadline)
-        if self.supervisor.hung_up_at is not None:
-            deadlines.append(self.supervisor.hung_up_at + HANG_UP_SECONDS_MAX)
+        deadlines += [supervisor.completing.deadline, supervisor.ready_by]
+        if supervisor.hung_up_at is not None:
+            deadlines.append(supervisor.hung_up_at + HANG_UP_SECONDS_MAX)
         return min(filter(None, deadlines), default=None)
 
     def _serve_user(self, ready: list[int]) -> None:
@@ -165,6 +166,7 @@ class Agent:
 
     def _mind_deadlines(self, now: float) -> None:
         self.supervisor.give_up_hung_up(now)
+        self.supervisor.give_up_starting(now)
         self.freezer.give_up_reseeding(now)
         self.supervisor.completing.mind(now)
         self.porch.mind(now)

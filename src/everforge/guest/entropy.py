@@ -54,10 +54,18 @@ def _seed_uuid(uuid: Any, derived: Derive) -> None:
     uuid._node = int.from_bytes(derived("uuid")[:6], "big") | (1 << 40)  # the multicast bit: not a card's address
 
 
+def _seed_sqlite(sqlite: Any, derived: Derive) -> None:
+    """That of `random()` and `randomblob()`, which all its connections share: it draws a new seed from the operating system."""
+    import ctypes
+
+    ctypes.CDLL(sqlite.__file__).sqlite3_randomness(0, None)  # in that file, or in a library that it was linked with
+
+
 _SEEDS: dict[str, Callable[[Any, Derive], None]] = {
     "random": _seed_random,
     "numpy.random": _seed_numpy,
     "tempfile": _seed_tempfile,
     "_ssl": _seed_ssl,
     "uuid": _seed_uuid,
+    "_sqlite3": _seed_sqlite,
 }

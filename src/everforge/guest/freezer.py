@@ -14,6 +14,7 @@ from .outlet import Outlet
 from .processes import Process, Standstill
 from .supervisor import Supervisor
 
+TELL_SECONDS_MAX = 1.0  # for what was said before everything stood still; what is left by then is told after the sleep
 RESEED_SECONDS_MAX = 1.0  # then `thawed` says that it is still to be done: the order stays ahead of every instruction in the channel
 
 
@@ -49,8 +50,9 @@ class Freezer:
 
     def _tell_everything(self) -> None:
         waiting = self._outlet.waiting()
-        while self._supervisor.hear() and not self._link.full:
-            pass  # nothing moves, so this ends
+        until = time.monotonic() + TELL_SECONDS_MAX  # nothing moves, as a rule, so that this ends
+        while self._supervisor.hear() and not self._link.full and time.monotonic() < until:
+            pass
         self._outlet.flush()
         self._outlet.read(waiting)
         self._outlet.flush()
@@ -67,6 +69,7 @@ class Freezer:
         if self.standstill is not None:
             self.standstill.end()
             self.standstill = None
+            self._supervisor.wait_for_start()
         if self.reseeding is None:
             self._link.send(Thawed(drift_ns))
         elif self._instructions.running is not None and worker is not None:

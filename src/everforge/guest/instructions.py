@@ -61,6 +61,14 @@ class Instructions:
         self.calls.begin(run)
         return run
 
+    def withdraw(self, instruction: int) -> bool:
+        """The next one of the queue ends before it has begun, if it is this one and there is none that runs. False: it is not."""
+        if self.running is not None or not self.queue or self.queue[0].instruction != instruction:
+            return False
+        self.begin(time.monotonic())
+        self._end(End(instruction, "interrupted", 0, note="it had not begun: the interpreter was not ready for it"))
+        return True
+
     # --- ends ------------------------------------------------------------------------------------------------------------------------
 
     def note(self, text: str) -> None:

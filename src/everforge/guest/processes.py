@@ -21,6 +21,7 @@ STOP_SECONDS_MAX = 1.0
 KILL_ROUNDS_MAX = 50
 STOPPED = frozenset("TtZXx")  # a dead process stands still too
 DEAD = frozenset("ZXx")
+UNSURE = DEAD | {"t"}  # of a process with more than one thread
 STATES = {"R": "running", "S": "sleeping", "D": "in a system call that cannot be interrupted"}
 MANY = 8  # processes: so many can keep the agent from running, and no limit of a single one bounds what they take together
 FIRST_PRIVATE_FD = 600  # above what programs that close "all" descriptors by habit think of, below the usual limit of 1024
@@ -67,13 +68,33 @@ def read_file(path: str) -> bytes:
 
 
 def read_process(pid: int) -> Process | None:
+    found = _read_stat(pid, f"/proc/{pid}/stat")
+    if found is None or found[0].state not in UNSURE or found[1] < 2:
+        return found and found[0]
+    # Its first thread has ended, or is held by a debugger: the others may run all the same, and hold what memory it has.
+    threads = [one for tid in _list(f"/proc/{pid}/task") if (one := _read_stat(pid, f"/proc/{pid}/task/{tid}/stat"))]
+    alive = [thread for thread, _ in threads if thread.state not in DEAD]
+    moving = [thread for thread in alive if thread.state not in STOPPED]
+    state = (moving or alive or [found[0]])[0].state
+    return found[0]._replace(state=state, rss_pages=max([found[0].rss_pages, *(thread.rss_pages for thread in alive)]))
+
+
+def _read_stat(pid: int, path: str) -> tuple[Process, int] | None:
+    """And how many threads it has."""
     try:
-        data = read_file(f"/proc/{pid}/stat")
+        data = read_file(path)
         end = data.rindex(b")")  # the name before it may hold anything
         name, rest = data[data.index(b"(") + 1 : end].decode("utf-8", "replace"), data[end + 2 :].split()
-        return Process(pid, name, rest[0].decode(), int(rest[1]), int(rest[2]), int(rest[3]), int(rest[19]), int(rest[21]))
+        return Process(pid, name, rest[0].decode(), int(rest[1]), int(rest[2]), int(rest[3]), int(rest[19]), int(rest[21])), int(rest[17])
     except (OSError, ValueError, IndexError):
         return None
+
+
+def _list(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208
+    except OSError:
+        return []
 
 
 def user_processes() -> list[Process]:

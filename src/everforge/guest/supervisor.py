@@ -18,6 +18,7 @@ from .link import GuestLink
 from .outlet import Outlet
 from .worker import Worker, describe_exit
 
+START_SECONDS_MAX = 60.0  # from its start until it is ready: after that it is taken for one that never will be
 HANG_UP_SECONDS_MAX = 0.5  # between the end of the interpreter's channel and its death
 UNSEEDED_BYTES_MAX = 200  # of the names of generators that could not be seeded
 STARTS_MAX = 2  # tries in a row before an instruction is told that no interpreter can be had
@@ -33,6 +34,7 @@ class Supervisor:
         self.worker: Worker | None = None
         self.interpreters = 0
         self.hung_up_at: float | None = None
+        self.ready_by: float | None = None  # while it starts
         self._link = link
         self._outlet = outlet
         self._instructions = instructions
@@ -52,6 +54,16 @@ class Supervisor:
             self._after_failed_start(str(e))
         else:
             self.interpreters += 1
+            self.wait_for_start()
+
+    def wait_for_start(self) -> None:
+        """From now on; also after a sleep, which is no time of its own."""
+        if self.worker is not None and not self.worker.ready:
+            self.ready_by = time.monotonic() + START_SECONDS_MAX
+
+    def give_up_starting(self, now: float) -> None:
+        if self.worker is not None and self.ready_by is not None and now >= self.ready_by:
+            self._condemn(self.worker, f"it was not ready within {START_SECONDS_MAX:g} s")
 
     def run_next(self, now: float) -> bool:
         """The queue's first instruction begins; False when there is no interpreter for it yet."""
@@ -145,6 +157,7 @@ class Supervisor:
             self._instructions.calls.drop(self._in_place(worker, frame))
         elif frame.kind == channel.READY:
             worker.ready = True
+            self.ready_by = None
             self._failed_starts = 0
         elif frame.kind == channel.COMPLETED:
             self.completing.take(frame.body)
@@ -166,11 +179,15 @@ class Supervisor:
     # --- its end ---------------------------------------------------------------------------------------------------------------------
 
     def interrupt(self, instruction: int) -> None:
+        if self._instructions.withdraw(instruction):
+            return
         running = self._instructions.running
         if self.worker is not None and running is not None and running.instruction == instruction:
             self.worker.interrupt(self._instructions.since_ticks)
 
     def kill(self, instruction: int) -> None:
+        if self._instructions.withdraw(instruction):
+            return
         running = self._instructions.running
         if self.worker is not None and running is not None and running.instruction == instruction:
             self._cause_of_death = "it was killed because the instruction did not end when it was interrupted"
@@ -214,7 +231,7 @@ class Supervisor:
         worker.kill()
         worker.close()
         self.worker = None
-        self.hung_up_at = None
+        self.hung_up_at = self.ready_by = None
         self._outlet.flush()
         self._outlet.read(self._outlet.waiting())
         self._on_reseeded()

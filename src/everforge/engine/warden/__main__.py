@@ -79,8 +79,7 @@ def _guard(options: argparse.Namespace, tell_ready: int) -> None:
     elif not root:
         namespaces.enter()
     children.become_subreaper()
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    _allow_many_descriptors()
     listener = _listen(places)
     _detach(places)
     facts = {"rootless": str(not root).lower(), "cgroups": f"v{groups.version}" if groups else "none", "limits": _how_limited(groups)}
@@ -89,6 +88,16 @@ def _guard(options: argparse.Namespace, tell_ready: int) -> None:
     os.close(tell_ready)
     asyncio.run(_run(places, lock, groups, listener, facts, options, rootless=not root))
     os.close(lock)
+
+
+def _allow_many_descriptors() -> None:
+    """Sandboxes inherit it. One holds two for each file of its image that its programs have open, and one without any left could not be saved."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with contextlib.suppress(OSError, ValueError):
+        most = int(Path("/proc/sys/fs/nr_open").read_text())
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # as root
+        return
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _how_limited(groups: cgroups.Cgroups | None) -> str:
