@@ -34,6 +34,11 @@ class Attempt:
     ended_at: float | None = None
     cut: Callable[[], None] | None = None  # ends it
 
+    @property
+    def place(self) -> str:
+        """As people write it."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
     def refuse(self, why: str) -> None:
         self._end("refused", why)
 

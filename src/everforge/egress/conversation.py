@@ -256,7 +256,7 @@ class Conversation:
                 await together(stillness, opening.pass_on(hello, left, Metered(outside, self._ways, attempt, stillness)))
             await self._relay(attempt, self._stream, outside)
         except NotTls as e:
-            attempt.refuse(str(e) or f"what the machine sends to {attempt.host}:{attempt.port} is not TLS")
+            attempt.refuse(str(e) or f"what the machine sends to {attempt.place} is not TLS; anything else needs the rule tcp://{attempt.place}")
         except HungUp:
             raise
         except (Cut, OverLimit, Malformed) as e:

@@ -19,7 +19,7 @@ from .mux import Mux, Stream
 from .names import Lookup
 from .outside import Closed, Outside, Unreachable, with_aliases
 from .packages import PackageIndex
-from .policy import Grant, Place, Policy, Refusal, decide
+from .policy import Grant, Place, Policy, Refusal, Word, decide
 from .secrets import Secret
 from .turns import Turns
 
@@ -39,6 +39,7 @@ class World:
     limits: EgressLimits
     authority: Authority
     trust: ssl.SSLContext  # whom the door itself believes, as this computer does
+    widest: Word = "public"  # that any machine of this server may have
     conversations_max: int = 4096  # of all machines at once: each may take a descriptor, and the server needs its own
     conversations: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
@@ -148,6 +149,11 @@ class Door:
         literal = addresses.parse(attempt.host)
         if literal is not None and (attempt.host, attempt.port) not in self._outside.opened and (why := addresses.is_closed(literal)):
             return f"And it is {why}: {_closed(attempt)}"
+        is_index = (attempt.host, attempt.port) in with_aliases(self._world.index.places)
+        if self._world.widest == "none" or (self._world.widest == "packages" and not is_index):
+            return f"The owner of this server lets no machine have more than `{self._world.widest}` (the setting egress_max)"
+        if is_index:
+            return f"To allow it: everforge egress set {self._name} packages"
         return f"To allow it: everforge egress allow {self._name} {_target(attempt)}"
 
     async def _index(self) -> Collection[Place]:
@@ -221,12 +227,8 @@ class Door:
 
 
 def _closed(attempt: Attempt) -> str:
-    return f"closed to machines whatever their policy; the owner of this server can open it with: everforge serve --allow-host {_with_port(attempt)}"
-
-
-def _with_port(attempt: Attempt) -> str:
-    return f"[{attempt.host}]:{attempt.port}" if ":" in attempt.host else f"{attempt.host}:{attempt.port}"
+    return f"closed to machines whatever their policy; the owner of this server can open it with: everforge serve --allow-host {attempt.place}"
 
 
 def _target(attempt: Attempt) -> str:
-    return attempt.host if attempt.port in (80, 443) else _with_port(attempt)
+    return attempt.host if attempt.port in (80, 443) else attempt.place

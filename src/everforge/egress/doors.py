@@ -67,7 +67,7 @@ class EgressDoors:
         outside = Outside(_opened(self._settings, self._index), lookup, upstream=upstream_of(self._index.settings.proxy))
         trust = trusting(host_bundle(self._index.settings.certificates))
         descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._world = World(outside, self._index, numbers.limits(self._settings), authority, trust, conversations_max=descriptors // 2)
+        self._world = World(outside, self._index, numbers.limits(self._settings), authority, trust, self._settings.egress_max, descriptors // 2)
 
     async def close(self) -> None:
         await self._index.close()
@@ -125,7 +125,8 @@ class EgressDoors:
         if asked.rules and asked.word == "none":
             raise InvalidInput("a machine with egress `none` reaches nothing, whatever its rules: take `list` for what the rules allow and no more")
         if within(asked, widest) != asked:
-            raise InvalidInput(f"this server allows egress up to `{widest}`, and `{asked.word}` with these rules is more than that")
+            what = f"`{asked.word}` with rules" if asked.rules else f"`{asked.word}`"
+            raise InvalidInput(f"this server allows egress up to `{widest}` (the setting egress_max), and {what} is more than that")
 
     async def log(self, machine: MachineId, before: int | None, limit: int) -> Sequence[AttemptRecord]:
         if not 1 <= limit <= LOG_LIMIT_MAX:
@@ -141,7 +142,8 @@ class EgressDoors:
 
     async def set_default(self, account: AccountId, word: str | None, allow: Sequence[str] | None) -> Mapping[str, Any]:
         """None and None: the server's again. Raises InvalidInput."""
-        told = None if word is None and allow is None else self.changed_policy({"policy": word or "list"}, PolicyChange(word, allow))
+        usual = "list" if self._settings.egress == "none" else self._settings.egress  # with rules, and no word for what else
+        told = None if word is None and allow is None else self.changed_policy({"policy": word or usual}, PolicyChange(word, allow))
         await self._book.set_default(account, told)
         return await self.default(account)
 

@@ -71,11 +71,14 @@ def decide(policy: Policy, host: str, port: int, speech: Speech, index: Collecti
     owner of the server has opened exactly."""
     if policy.word == "none":
         return Refusal("the egress policy of this machine is `none`: it reaches nothing")
-    for rule in policy.rules:
-        if rule.matches(host, port):
-            return Grant("tcp" if rule.tcp and speech == "tls" else speech, f"rule {rule.text}")
+    # By how far they go, whatever order they were given in. The index may lie where no rule leads, and so comes before a rule for its host.
+    matching = [rule for rule in policy.rules if rule.matches(host, port)]
+    if speech == "tls" and (tcp := next((rule for rule in matching if rule.tcp), None)):
+        return Grant("tcp", f"rule {tcp.text}")
     if policy.word != "list" and (host, port) in index:
         return Grant(speech, "packages", index=True)
+    if matching:
+        return Grant(speech, f"rule {matching[0].text}")
     if policy.word == "public" and (port in WEB_PORTS or (host, port) in opened):
         return Grant(speech, "public")
     if policy.word == "public":

@@ -223,10 +223,15 @@ async def test_an_accounts_default_is_for_its_new_machines_until_it_is_taken_bac
         assert await doors.new_policy(ADA, None, None) == told("packages", "server.example")
 
 
-async def test_an_accounts_default_has_no_rules_of_the_servers_and_hosts_alone_are_a_list() -> None:
+@pytest.mark.parametrize(("of_server", "word"), [("packages", "packages"), ("list", "list"), ("none", "list")])
+async def test_hosts_alone_are_allowed_beside_what_the_server_has_for_everybody(of_server: str, word: str) -> None:
+    async with doors_of(egress=of_server) as doors:
+        assert await doors.set_default(ADA, None, [RULE]) == told(word, RULE)
+
+
+async def test_an_accounts_default_has_no_rules_of_the_servers() -> None:
     async with doors_of(egress="packages", egress_allow=("server.example",)) as doors:
         assert await doors.set_default(ADA, "packages", None) == told("packages")
-        assert await doors.set_default(ADA, None, [RULE]) == told("list", RULE)
         assert await doors.set_default(ADA, "none", None) == told("none")
         assert await doors.new_policy(ADA, None, None) == told("none")
 

@@ -92,6 +92,14 @@ def test_plain_tcp_needs_a_rule_that_says_so() -> None:
     tcp, web = make_policy("list", ["tcp://db.example:5432"]), make_policy("list", ["db.example:5432"])
     assert decide(tcp, "db.example", 5432, "tls", ()) == Grant("tcp", "rule tcp://db.example:5432")
     assert decide(web, "db.example", 5432, "tls", ()) == Grant("tls", "rule db.example:5432")
+    for both in (["tcp://db.example:5432", "db.example:5432"], ["db.example:5432", "tcp://db.example:5432"]):
+        assert decide(make_policy("list", both), "db.example", 5432, "tls", ()) == Grant("tcp", "rule tcp://db.example:5432")
+
+
+@pytest.mark.parametrize("rule", ["index.example", "*.example"])
+def test_a_rule_that_names_the_index_takes_nothing_from_it(rule: str) -> None:
+    """It may lie at an address that no rule opens."""
+    assert decide(make_policy("packages", [rule]), "index.example", 443, "tls", INDEX) == Grant("tls", "packages", index=True)
 
 
 @settings(deadline=None)

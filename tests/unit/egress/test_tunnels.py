@@ -7,12 +7,14 @@ import contextlib
 import ipaddress
 import socket
 import ssl
+from dataclasses import replace
 
 import pytest
 
 from everforge.egress import addresses
 from everforge.egress.outside import Closed, Outside
 from everforge.egress.packages import PipSettings
+from everforge.egress.policy import Word
 from kit.doorway import Canned, Doorway, Far, Program, doorway, index_page, request, serving
 
 
@@ -297,6 +299,31 @@ async def test_a_policy_that_is_changed_counts_at_once_though_the_package_index_
         async with asyncio.timeout(10):
             assert await program.rest() == b""
         silent.set()
+
+
+@pytest.mark.parametrize(
+    ("widest", "word", "place", "remedy"),
+    [
+        ("public", "none", "index.example:443", b"everforge egress set tested packages"),
+        ("packages", "none", "index.example:443", b"everforge egress set tested packages"),
+        ("packages", "packages", "example.com:443", b"no machine have more than `packages` (the setting egress_max)"),
+        ("none", "none", "index.example:443", b"no machine have more than `none` (the setting egress_max)"),
+        ("list", "packages", "example.com:8443", b"everforge egress allow tested example.com:8443"),
+    ],
+)
+async def test_a_refusal_says_what_would_help_on_this_server(widest: Word, word: str, place: str, remedy: bytes) -> None:
+    async with doorway(word, index=PipSettings(index_url="https://index.example/simple")) as d:
+        d.door._world = replace(d.door._world, widest=widest)
+        assert remedy in await d.ask(request(place, method="CONNECT"))
+
+
+async def test_what_is_not_tls_is_on_the_record_with_the_rule_that_it_needs() -> None:
+    async with doorway("list", "example.com:5432", server=echo) as d, await opened(d, "example.com:5432") as program:
+        program.writer.write(b"SSH-2.0-anything")
+        async with asyncio.timeout(10):
+            await program.rest()
+        [attempt] = await d.notes.until_over()
+        assert attempt.why == "what the machine sends to example.com:5432 is not TLS; anything else needs the rule tcp://example.com:5432"
 
 
 async def test_a_machine_is_not_told_where_a_name_of_the_servers_network_leads_and_its_owner_is() -> None:
