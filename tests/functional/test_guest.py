@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import resource
+import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
+from everforge.wire.errors import SaveFailed
 from everforge.wire.events import Displayed, Ended, Output
 from kit.real import TESTED, real_machines, until_gone
 
@@ -178,3 +182,86 @@ async def test_a_live_interpreter_completes_also_after_a_sleep_and_an_instructio
     assert ([m.rpartition(".")[2] for m in found.matches], found.busy) == (["bark_loud"], False)
     number, _ = await machines.exec(name, "import subprocess; subprocess.run('echo $WHO', shell=True, capture_output=True).stdout", env={"WHO": "me"})
     assert (await machines.result(name, number)).value == r"b'me\n'"
+
+
+async def test_an_interpreter_that_starts_slowly_costs_an_instruction_its_time_and_the_machine_nothing(machines: Machines) -> None:
+    name = (await machines.create(NewMachine())).record.name
+    site = "import os, site\nfolder = site.getusersitepackages()\nos.makedirs(folder, exist_ok=True)"
+    await machines.run(name, f"{site}\nopen(folder + '/usercustomize.py', 'w').write('import time; time.sleep(8)')\nopen('kept', 'w').write('yes')")
+    await machines.run(name, "os._exit(3)")
+    late = await machines.run(name, "open('ran', 'w')", timeout_seconds=1)
+    assert (late.end, late.error) == ("timed_out", "Timed out after 1 s"), late
+    assert (await machines.run(name, "import os; open('kept').read(), os.path.exists('ran')", timeout_seconds=60)).value == "('yes', False)"
+    await machines.delete(name)
+
+
+HOARDS_WITHOUT_ITS_FIRST_THREAD = """
+import platform, subprocess, sys, time
+code = '''
+import ctypes, threading, time
+def hoard():
+    held = bytearray(b"x") * (300 << 20)
+    time.sleep(600)
+threading.Thread(target=hoard).start()
+time.sleep(0.2)
+ctypes.CDLL(None).syscall(%d, 0)
+''' % {"x86_64": 60, "aarch64": 93}[platform.machine()]
+hoards = [subprocess.Popen([sys.executable, "-c", code], start_new_session=True) for _ in range(2)]
+time.sleep(10)
+"""
+
+
+async def test_a_process_whose_first_thread_has_ended_cannot_hide_the_memory_that_it_holds(machines: Machines) -> None:
+    name = (await machines.create(NewMachine(memory_mb=512))).record.name
+    number, _ = await machines.exec(name, HOARDS_WITHOUT_ITS_FIRST_THREAD, timeout_seconds=60)
+    await machines.result(name, number)
+    assert (await machines.run(name, "held = bytearray(b'x') * (100 << 20); 1", timeout_seconds=60)).value == "1"
+    await machines.hibernate(name)
+    assert (await machines.run(name, "2", timeout_seconds=60)).value == "2"
+    await machines.delete(name)
+
+
+HOLDS_MANY_FILES = """
+import subprocess, sys
+code = '''
+import os, sys, time
+held, seen = [], 0
+for folder, _, files in os.walk("/usr"):
+    for file in files:
+        seen += 1
+        if seen % 24 == int(sys.argv[1]):
+            try: held.append(os.open(os.path.join(folder, file), os.O_RDONLY))
+            except OSError: pass
+print(len(held), flush=True)
+time.sleep(600)
+'''
+holders = [subprocess.Popen([sys.executable, "-c", code, str(n)], stdout=subprocess.PIPE, start_new_session=True) for n in range(8)]
+sum(int(holder.stdout.readline()) for holder in holders)
+"""
+
+
+def sentry_of(machines: Machines) -> int:
+    """Of the one sandbox that has most descriptors."""
+    engine: Any = machines.forge.engine
+    found = subprocess.run(["pgrep", "-P", str(engine.warden_pid), "-f", "runsc-sandbox"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    ours = [int(pid) for pid in found.split()]
+    return max(ours, key=lambda pid: len(list(Path(f"/proc/{pid}/fd").iterdir())))
+
+
+async def test_a_machine_whose_programs_hold_more_files_than_this_computer_allows_says_so_and_sleeps_once_it_can(machines: Machines) -> None:
+    """Each takes descriptors of the sandbox, which needs some more to be saved."""
+    name = (await machines.create(NewMachine(memory_mb=1024, processes=64))).record.name
+    number, _ = await machines.exec(name, HOLDS_MANY_FILES, timeout_seconds=120)
+    held = await machines.result(name, number)
+    assert int(held.value or 0) > 1_000, held
+    sentry = sentry_of(machines)
+    most = resource.prlimit(sentry, resource.RLIMIT_NOFILE)
+    used = len(list(Path(f"/proc/{sentry}/fd").iterdir()))
+    resource.prlimit(sentry, resource.RLIMIT_NOFILE, (used + 20, most[1]))
+    with pytest.raises(SaveFailed, match="hold too many files open for this computer; close some of them"):
+        await machines.hibernate(name)
+    assert (await machines.run(name, "1")).value == "1"
+    resource.prlimit(sentry, resource.RLIMIT_NOFILE, most)
+    await machines.hibernate(name)
+    assert (await machines.run(name, "[holder.poll() for holder in holders]", timeout_seconds=60)).value == str([None] * 8)
+    await machines.delete(name)

@@ -20,9 +20,10 @@ FORKS = length(20, 100)
 SLOW_SECONDS = 1.0  # what everything but the save takes longer here, so that a machine which waits for any of it is found out
 GAP_FACTOR = 3.0  # for many forks instead of one: a save on a shared disk takes its time, and many would take many times that
 STATE = """
-import random, uuid, tempfile, socket, secrets, threading, time, json, ssl, os
+import random, uuid, tempfile, socket, secrets, sqlite3, threading, time, json, ssl, os
 import numpy as np
 random.seed(42); np.random.seed(42); random.random(); tempfile.gettempdir(); next(tempfile._get_candidate_names()); ssl.RAND_bytes(8)
+db = sqlite3.connect(":memory:"); db.execute("select random()").fetchone()
 data = {"answer": 42, "list": list(range(1000))}
 open("note.txt", "w").write("from the source")
 ticks = []
@@ -38,6 +39,7 @@ print(json.dumps({
     "state": [data["answer"], len(data["list"]), open("note.txt").read(), len(ticks) > before],
     "random": random.random(), "numpy": float(np.random.random()), "uuid1": str(uuid.uuid1()), "uuid4": str(uuid.uuid4()),
     "secret": secrets.token_hex(8), "openssl": ssl.RAND_bytes(8).hex(), "temp": next(tempfile._get_candidate_names()), "host": socket.gethostname(),
+    "sqlite": db.execute("select random()").fetchone()[0],
 }))
 """
 FRESH = """
@@ -49,7 +51,7 @@ print(json.dumps({
     "host": socket.gethostname(), "hash": hash("everforge"),
 }))
 """
-MUST_DIFFER = ("random", "numpy", "uuid1", "uuid4", "secret", "openssl", "temp", "host")
+MUST_DIFFER = ("random", "numpy", "uuid1", "uuid4", "secret", "openssl", "temp", "host", "sqlite")
 
 
 async def look(machines: Machines, name: str) -> dict[str, object]:

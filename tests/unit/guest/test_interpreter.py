@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from everforge.wire.messages import End, Freeze, Frozen, Go, Hello, Interrupt, Kill, Outputs, Setup, Thawed
 
-from .driver import Guest
+from .driver import PROGRAM, Guest
 
 NEW = "a new interpreter began"
 
@@ -113,6 +114,39 @@ def test_an_interrupt_for_an_instruction_that_is_over_is_left_alone(guest: Guest
     guest.finish(number)
     guest.send(Interrupt(number))
     assert guest.value("sum(range(100_000))") == "4999950000"
+
+
+def slow_start(guest: Guest, tmp_path: Path, code: str) -> None:
+    """From now on interpreters do this before they are ready."""
+    (tmp_path / "sitecustomize.py").write_text(f"import os, pathlib, time\nhere = pathlib.Path({str(tmp_path)!r})\n{code}")
+    guest.send(Setup({"PYTHONPATH": str(tmp_path)}, {}))
+    guest.run("import os; os._exit(0)")
+
+
+@pytest.mark.parametrize("order", [Interrupt, Kill])
+def test_an_instruction_that_waits_for_an_interpreter_can_be_ended(fresh: Guest, tmp_path: Path, order: type[Interrupt | Kill]) -> None:
+    slow_start(fresh, tmp_path, "while not (here / 'go').exists(): time.sleep(0.01)")
+    number = fresh.begin("open('ran', 'w')")
+    fresh.send(order(number))
+    end = fresh.finish(number).end
+    assert (end.end, "it had not begun" in (end.note or "")) == ("interrupted", True)
+    (tmp_path / "go").touch()
+    assert fresh.value("2") == "2"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_an_interpreter_that_never_gets_ready_is_replaced(tmp_path: Path) -> None:
+    before, agent, after = PROGRAM.partition("from everforge.guest.agent")
+    quick = f"{before}from everforge.guest import supervisor; supervisor.START_SECONDS_MAX = 6.0; {agent}{after}"
+    fresh = Guest(tmp_path, [sys.executable, "-I", "-S", "-c", quick])
+    try:
+        fresh.attach()
+        slow_start(fresh, tmp_path, "if not (here / 'tried').exists(): (here / 'tried').touch(); time.sleep(600)")
+        end = fresh.run("2").end
+        assert end.value == "2"
+        assert "every process was ended, because no interpreter could be started beside them" in (end.note or "")
+    finally:
+        fresh.close()
 
 
 def test_an_interrupt_kills_the_foreground_command_but_not_an_older_daemon(fresh: Guest) -> None:

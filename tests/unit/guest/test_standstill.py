@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from everforge.guest import entropy
+from everforge.guest import entropy, processes
+from everforge.guest.processes import Process
 from everforge.wire.messages import CannotFreeze, Freeze, Frozen, Go, Setup, Thawed
 
 from .driver import Guest
@@ -68,6 +73,62 @@ def test_what_cannot_be_stopped_is_named_and_everything_else_goes_on(fresh: Gues
     freeze(fresh, 4)
 
 
+# Its first thread has ended, and another counts on.
+WITHOUT_ITS_FIRST_THREAD = """
+import ctypes, platform, sys, threading, time
+def count():
+    n = 0
+    while True:
+        n += 1
+        with open(sys.argv[1], 'w') as file: file.write(str(n))
+        time.sleep(0.001)
+threading.Thread(target=count).start()
+time.sleep(0.1)
+ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[platform.machine()], 0)
+"""
+
+
+def until(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_a_process_whose_first_thread_has_ended_lives_is_stopped_and_can_be_ended(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", WITHOUT_ITS_FIRST_THREAD, str(tmp_path / "count")]) as started:
+
+        def seen() -> Process:
+            found = processes.read_process(started.pid)
+            assert found is not None
+            return found
+
+        try:
+            until(lambda: ") Z " in Path(f"/proc/{started.pid}/stat").read_text())
+            assert seen().state in "RSD"
+            assert seen().rss_pages > 0
+            os.kill(started.pid, signal.SIGSTOP)
+            until(lambda: seen().state == "T")
+        finally:
+            started.kill()
+    assert processes.read_process(started.pid) is None
+
+
+def test_a_process_whose_first_thread_has_ended_stands_still_with_the_others(fresh: Guest, tmp_path: Path) -> None:
+    counted = tmp_path / "count"
+    (tmp_path / "counting.py").write_text(WITHOUT_ITS_FIRST_THREAD)
+    pid = fresh.value(f"import subprocess, sys\ncounting = subprocess.Popen([sys.executable, 'counting.py', {str(counted)!r}])\ncounting.pid")
+    until(lambda: ") Z " in Path(f"/proc/{pid}/stat").read_text())
+    freeze(fresh, 1)
+    before = counted.read_text()
+    time.sleep(0.1)
+    assert counted.read_text() == before
+    fresh.send(Go(time.time_ns()))
+    fresh.wait_for(Thawed)
+    until(lambda: counted.read_text() not in ("", before))
+    fresh.run("counting.kill()")
+
+
 # --- entropy ----------------------------------------------------------------------------------------------------------------------------
 
 SEED = "5a" * 32
@@ -117,3 +178,25 @@ def test_a_generator_that_cannot_be_seeded_is_named(fresh: Guest) -> None:
     assert fresh.wait_for(Thawed, seconds=5).reseeded
     note = fresh.run("1").end.note
     assert "random could not be seeded" in (note or "")
+
+
+TWO_COPIES = """
+import os, sqlite3, sys
+from everforge.guest import entropy
+db = sqlite3.connect(":memory:")
+db.execute("select random()").fetchone()
+for n in range(2):
+    if os.fork() == 0:
+        if sys.argv[1]: entropy.reseed(bytes([n] * 32))
+        print(db.execute("select random()").fetchone()[0], sqlite3.connect(":memory:").execute("select hex(randomblob(8))").fetchone()[0])
+        sys.stdout.flush()
+        os._exit(0)
+    os.wait()
+"""
+
+
+@pytest.mark.parametrize("seeded", ["", "seeded"])
+def test_the_generator_that_all_connections_of_sqlite_share_is_seeded_anew(seeded: str) -> None:
+    drawn = subprocess.run([sys.executable, "-c", TWO_COPIES, seeded], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    assert len(drawn) == 4
+    assert len(set(drawn)) == (4 if seeded else 2)

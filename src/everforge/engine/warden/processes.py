@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import signal
 from collections import defaultdict
 from collections.abc import Iterator
@@ -105,6 +106,15 @@ class Process:
                 self._ended.get_loop().remove_reader(self._fd)
             os.close(self._fd)
             self._fd = -1
+
+
+def descriptors_left(pid: int) -> int | None:
+    """How many more it may open. None: that cannot be told."""
+    try:
+        soft, _ = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        return soft - sum(1 for _ in os.scandir(PROC / str(pid) / "fd"))
+    except OSError:
+        return None
 
 
 def memory_bytes(pid: int, proc: Path = PROC) -> int:

@@ -34,6 +34,7 @@ START_SECONDS = 60.0
 RESTORE_SECONDS = 300.0  # a large image from a cold disk
 SAVE_SECONDS = 1800.0  # a save cannot be abandoned: the sentry would write on
 DESTROY_SECONDS = 30.0
+DESCRIPTORS_TO_SAVE = 256  # of the sentry's, for the commands and files of a save
 GOFER_GRACE_SECONDS = 1.0  # a sentry that exits by itself takes its gofer along, and may be seen a moment later
 DIRECT_BYTES = 384 * 1024 * 1024  # above it, writing past the page cache is faster (3x at 1 GB); below, the hash that follows finds the file there
 ENTER_CGROUP = 'echo 0 > "$0" && exec "$@"'
@@ -214,6 +215,7 @@ class Sandboxes:
         async with held.lock:
             if self.get(verb.id).state != "running":
                 raise InvalidInput(f"sandbox {verb.id} is not running")
+            self._check_descriptors(held)
             direct = verb.direct and self.usage_bytes(held) >= DIRECT_BYTES
             code, complaint = await self._command(held, held.runsc.save(folder, direct=direct), self._nothing, SAVE_SECONDS)
         if code != 0:
@@ -222,6 +224,14 @@ class Sandboxes:
             raise SaveFailed(f"the sandbox could not be saved and goes on: {complaint}")
         if missing := paths.missing(folder):
             raise SaveFailed(f"the sandbox could not be saved and goes on: {missing[0]} was not written")
+
+    def _check_descriptors(self, held: Held) -> None:
+        """A sentry without any left hears no command, and so none would ever end."""
+        left = None if held.sentry is None else processes.descriptors_left(held.sentry.pid)
+        if left is not None and left < DESCRIPTORS_TO_SAVE:
+            raise SaveFailed(
+                "the sandbox could not be saved and goes on: its programs hold too many files open for this computer; close some of them"
+            )
 
     def claim(self, verb: verbs.Claim) -> Held:
         held = self.get(verb.id)
