@@ -44,6 +44,7 @@ class Notes:
     def __init__(self) -> None:
         self.attempts: list[Attempt] = []
         self.over: list[Attempt] = []
+        self.limits_met: list[str] = []
         self._stirred = asyncio.Event()
 
     def began(self, attempt: Attempt) -> None:
@@ -52,6 +53,9 @@ class Notes:
     def ended(self, attempt: Attempt) -> None:
         self.over.append(attempt)
         self._stirred.set()
+
+    def met(self, limit: str) -> None:
+        self.limits_met.append(limit)
 
     async def until_over(self, count: int = 1) -> list[Attempt]:
         """Which comes a moment after the program has heard its answer."""

@@ -36,7 +36,8 @@ class Allowance:
     def check(self) -> None:
         """Raises OverLimit."""
         if self.bytes_per_day and self._day.bytes >= self.bytes_per_day:
-            raise self._day.full(f"the machines of this account may exchange {self.bytes_per_day} bytes a day with the outside, and have")
+            words = f"the machines of this account may exchange {self.bytes_per_day} bytes a day with the outside, and have"
+            raise self._day.full(words, "egress_bytes_per_day")
 
 
 class Allowances:

@@ -116,6 +116,7 @@ class Door:
                 await self._spending.check()
             except OverLimit as e:
                 attempt.refuse(str(e))
+                self._journal.met(e.limit)
                 raise
         found = self._decide(attempt, await self._index())
         if isinstance(found, Refusal):
@@ -131,6 +132,7 @@ class Door:
             self._meter.connect()
         except OverLimit as e:
             self._note_over(attempt, str(e))
+            self._journal.met(e.limit)
             await asyncio.sleep(OVER_LIMIT_SECONDS)
             raise
 
@@ -213,17 +215,20 @@ class Door:
 
     async def sent(self, attempt: Attempt, count: int) -> None:
         attempt.sent_bytes += count
-        self._spend(count)
-        await self._meter.pass_bytes(count)
+        await self._pass_bytes(count)
 
     async def received(self, attempt: Attempt, count: int) -> None:
         attempt.received_bytes += count
-        self._spend(count)
-        await self._meter.pass_bytes(count)
+        await self._pass_bytes(count)
 
-    def _spend(self, count: int) -> None:
-        if self._spending is not None:
-            self._spending.spend(count)
+    async def _pass_bytes(self, count: int) -> None:
+        try:
+            if self._spending is not None:
+                self._spending.spend(count)
+            await self._meter.pass_bytes(count)
+        except OverLimit as e:
+            self._journal.met(e.limit)
+            raise
 
 
 def _closed(attempt: Attempt) -> str:

@@ -121,6 +121,9 @@ class MachineJournal:
         if (number := self._numbers.pop(id(attempt), None)) is not None:
             self._journal.note(self._machine, number, attempt)
 
+    def met(self, limit: str) -> None:
+        self._journal.signals.tell("limit.hit", account=self._owner, machine=self._name, limit=limit)
+
 
 def _record(machine: MachineId, number: int, a: Attempt) -> AttemptRecord:
     return AttemptRecord(

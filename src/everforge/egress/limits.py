@@ -25,8 +25,9 @@ class EgressLimits:
 class OverLimit(Exception):
     """A sentence that names the limit, and how long it takes until there is room again."""
 
-    def __init__(self, sentence: str, seconds: float = 1.0) -> None:
+    def __init__(self, sentence: str, limit: str, seconds: float = 1.0) -> None:
         super().__init__(sentence)
+        self.limit = limit  # by the name of its setting, or quota
         self.seconds = max(1, math.ceil(seconds))
 
 
@@ -47,9 +48,9 @@ class Day:
             self._began = time.monotonic()
         self._bytes = before + count
 
-    def full(self, sentence: str) -> OverLimit:
+    def full(self, sentence: str, limit: str) -> OverLimit:
         left = self._left_seconds
-        return OverLimit(f"{sentence}; there is room again in {_spoken(left)}", left)
+        return OverLimit(f"{sentence}; there is room again in {_spoken(left)}", limit, left)
 
     @property
     def _left_seconds(self) -> float:
@@ -83,7 +84,8 @@ class Meter:
         self._tokens = min(float(self.limits.connections_burst), self._tokens + (now - self._tokens_at) * self.limits.connections_per_second)
         self._tokens_at = now
         if self._tokens < 1:
-            raise OverLimit(f"this machine may begin {self.limits.connections_per_second} connections a second, and began more; wait a little")
+            most = self.limits.connections_per_second
+            raise OverLimit(f"this machine may begin {most} connections a second, and began more; wait a little", "egress_connections_per_second")
         self._tokens -= 1
 
     async def pass_bytes(self, count: int) -> None:
@@ -98,4 +100,4 @@ class Meter:
                 await asyncio.sleep(ahead - 0.025)
 
     def _over_day(self) -> OverLimit:
-        return self._day.full(f"this machine may exchange {self.limits.bytes_per_day} bytes a day with the outside, and has")
+        return self._day.full(f"this machine may exchange {self.limits.bytes_per_day} bytes a day with the outside, and has", "egress_bytes_per_day")

@@ -15,6 +15,7 @@ import time
 from collections.abc import Generator
 from typing import NamedTuple
 
+from ..wire.messages import OUT_OF_MEMORY
 from . import processes
 from .limits import MIB
 from .processes import Process
@@ -133,7 +134,7 @@ class MemoryGuard:
         self._stop()
         again, self._struck_at = now <= self._struck_at + AGAIN_SECONDS, now
         growing = "" if self._used_mb > self.memory_mb else " and rapidly filled"
-        why = f"out of memory: {self._used_mb} MB in use, {self.memory_mb} MB allowed{growing}"
+        why = f"{OUT_OF_MEMORY}{self._used_mb} MB in use, {self.memory_mb} MB allowed{growing}"
         removed = self._segments.remove_orphans()
         if removed.segments:
             why += f"; removed shared memory that no process was attached to: {removed}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from everforge.wire.errors import Refused, SandboxLost, SaveFailed
 from everforge.wire.events import Ended, EndKind, Event
-from everforge.wire.messages import End
+from everforge.wire.messages import OUT_OF_MEMORY, End
 
 from .agenda import Agenda, Instruction
 from .calls import Calls
@@ -78,6 +78,7 @@ class Floor:
                 return
             self._residency.housing.waiting = None
             self._residency.housing.effects = instruction.number
+            self._tell_limits(end)
             await self._record_end(run.ended(end, self._dossier.record.notice))
         except SandboxLost:
             return  # the keeper's loop sees that the sandbox is lost, and this instruction ends with the rest
@@ -91,6 +92,13 @@ class Floor:
         if self._dossier.record.history == "each" and self._dossier.record.durability != "each":
             with contextlib.suppress(SaveFailed, SandboxLost):
                 await self._residency.keep_history()
+
+    def _tell_limits(self, end: End) -> None:
+        """Those that the guest itself holds code to, as far as it says so."""
+        record = self._dossier.record
+        for limit, met in (("output_bytes_max", end.dropped_bytes > 0), ("memory_mb", OUT_OF_MEMORY in f"{end.error_message} {end.note}")):
+            if met:
+                self._dossier.signals.tell("limit.hit", account=record.account, machine=record.name, limit=limit)
 
     # --- ends ----------------------------------------------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ Stream = Literal["stdout", "stderr"]
 GuestEnd = Literal["value", "error", "interrupted", "died"]
 
 # Calls of functions of the client's program. Both sides keep these limits; each call and each answer is an entry of the tape.
+OUT_OF_MEMORY = "out of memory: "  # so begins what a guest says of processes that it had to end, in a note or as the cause of an interpreter's death
 CALLS_MAX = 10_000  # by one instruction
 CALLS_OPEN_MAX = 16  # waiting for their answers at once: one for each thread that calls
 CALL_BYTES_MAX = 1024 * 1024  # of arguments, or of an answer, as JSON

@@ -79,6 +79,7 @@ async def test_a_machine_over_its_bytes_is_told_so_and_its_answers_are_cut() -> 
         [attempt] = await d.notes.until_over()
         assert attempt.verdict == "failed"
         assert "3000 bytes a day" in attempt.why
+        assert set(d.notes.limits_met) == {"egress_bytes_per_day"}
         said = await d.ask(request())
         assert said.startswith(b"HTTP/1.1 429"), said[:100]
         assert b"3000 bytes a day" in said
@@ -102,6 +103,7 @@ async def test_a_machine_that_connects_too_often_is_told_so_and_it_is_on_the_rec
         assert [one.split()[1] for one in said][:2] == [b"200", b"200"]
         assert said[-1].startswith(b"HTTP/1.1 429")
         assert retry_after(said[-1]) == 1
+        assert set(d.notes.limits_met) == {"egress_connections_per_second"}
         assert d.notes.attempts[-1].verdict == "refused"
 
 

@@ -6,16 +6,19 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import cast
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 from everforge.engine.base import Ending, Sandbox
+from everforge.engine.fake import FakeSandbox
 from everforge.machines.dossier import Dossier
 from everforge.machines.guestline import GuestLine
 from everforge.machines.incarnation import Incarnation
 from everforge.machines.steps import Steps
 from everforge.machines.tape import TapeReaders
+from everforge.signals import Signal
 from everforge.store.base import Change
 from everforge.store.memory import MemoryStore
 from everforge.wire import frames
@@ -47,9 +50,7 @@ async def test_a_guest_that_cannot_freeze_fails_the_save_at_once_and_the_machine
 
 
 async def test_an_answer_to_an_earlier_freeze_counts_for_nothing(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    from everforge.engine.fake import FakeSandbox
-
-    say = FakeSandbox._say  # pyright: ignore[reportPrivateUsage]
+    say = FakeSandbox._say
 
     def say_old_first(sandbox: FakeSandbox, message: object) -> None:
         if type(message).__name__ == "Frozen":
@@ -61,6 +62,30 @@ async def test_an_answer_to_an_earlier_freeze_counts_for_nothing(house: House, m
     monkeypatch.setattr(FakeSandbox, "_say", say_old_first)
     await house.machines.hibernate(name)
     assert (await house.machines.get(name)).state == "asleep"
+
+
+@pytest.mark.parametrize(
+    ("said", "limits"),
+    [
+        ({}, []),
+        ({"dropped_bytes": 5}, ["output_bytes_max"]),
+        ({"note": "out of memory: 600 MB in use, 512 MB allowed; killed the largest process, 7"}, ["memory_mb"]),
+        ({"end": "died", "value": None, "error_message": "the interpreter died: out of memory: 600 MB in use, 512 MB allowed"}, ["memory_mb"]),
+    ],
+)
+async def test_limits_that_a_guest_held_code_to_are_told(
+    said: dict[str, Any], limits: list[str], house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say, heard = FakeSandbox._say, list[Signal]()
+
+    def say_more(sandbox: FakeSandbox, message: GuestMessage) -> None:
+        say(sandbox, replace(message, **said) if isinstance(message, End) else message)
+
+    name = await new(house)
+    house.machines.forge.signals.listen(heard.append)
+    monkeypatch.setattr(FakeSandbox, "_say", say_more)
+    await house.machines.run(name, "1")
+    assert [(s.machine, s.detail["limit"]) for s in heard if s.kind == "limit.hit"] == [(name, limit) for limit in limits]
 
 
 # --- floods: a guest that minds neither limits nor acknowledgements, on a link of its own -------------------------------------------------------
