@@ -16,7 +16,7 @@ from everforge.store.accounts import AccountBook, AccountRecord, InvitationRecor
 from everforge.store.quotas import Quota, QuotaRecord
 from everforge.store.threads import to_its_end
 from everforge.wire.errors import AccountNotFound, DiskFull, Forbidden, SignupClosed, Unauthenticated, WrongState
-from everforge.wire.ids import OWNER, AccountId, TokenId, new_invitation_id, new_token_id
+from everforge.wire.ids import ACCOUNT_ID, OWNER, AccountId, TokenId, new_invitation_id, new_token_id
 
 from . import credentials, requests
 from .credentials import Credentials
@@ -255,8 +255,8 @@ class Accounts:
         self.throttle.count(identity.account, quota)
 
     async def id_named(self, name: str) -> AccountId:
-        """The id of the account of that name; what is none is taken for an id, perhaps of one that is gone."""
-        found = await self._book.account_named(name)
+        """An id is itself, whoever has a name like it, and perhaps of one that is gone. Anything else is the name of an account."""
+        found = None if ACCOUNT_ID.fullmatch(name) else await self._book.account_named(name)
         return AccountId(name) if found is None else found.id
 
     async def delete_account(self, identity: Identity, account_name: str) -> AccountId:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from everforge.store.accounts import AccountBook, AccountRecord, TokenRecord, same
 from everforge.store.threads import to_its_end
-from everforge.wire.errors import AccountNameAlreadyExists, EmailAlreadyExists, InvitationInvalid, MailFailed, SignupClosed, TooMany
-from everforge.wire.ids import InvitationId, new_account_id, new_token_id
+from everforge.wire.errors import AccountNameAlreadyExists, EmailAlreadyExists, InvalidInput, InvitationInvalid, MailFailed, SignupClosed, TooMany
+from everforge.wire.ids import ACCOUNT_ID, InvitationId, new_account_id, new_token_id
 
 from . import requests
 from .credentials import Credentials
@@ -75,6 +75,9 @@ class Signups:
         return SignedUp(account, None if self._mailer else token)
 
     def new_account(self, name: str, email: str | None) -> AccountRecord:
+        """Raises InvalidInput for a name that could be the id of another: who asks for that one is not to find this one."""
+        if ACCOUNT_ID.fullmatch(same(name)):
+            raise InvalidInput(f"{name} is not an account name: it looks as the ids of accounts do; take another")
         return AccountRecord(id=new_account_id(), name=name, email=email, created_at=self._clock())
 
     def first_token(self, account: AccountRecord) -> tuple[TokenRecord, str]:

@@ -72,6 +72,7 @@ def new_secret() -> str:
     return _random(32)
 
 
+ACCOUNT_ID = re.compile(rf"a[{ALPHABET}]{{15}}")
 SANDBOX_ID = re.compile(rf"s[{ALPHABET}]{{19}}")
 SNAPSHOT_ID = re.compile(rf"p[{ALPHABET}]{{15}}")
 

@@ -33,7 +33,7 @@ from everforge.wire.errors import (
     Unauthenticated,
     WrongState,
 )
-from everforge.wire.ids import OWNER, AccountId, TokenId
+from everforge.wire.ids import OWNER, AccountId, TokenId, new_account_id
 from tests.conformance.store_suite import machine
 
 
@@ -354,6 +354,19 @@ async def test_an_open_server_takes_anybody_and_a_closed_one_nobody(house: House
     assert (await opened.sign_up("a@example.org", "ann")).token
     with pytest.raises(InvitationInvalid):
         await opened.sign_up("b@example.org", "bob", "nonsense")
+
+
+async def test_no_account_is_named_as_the_id_of_another(house: House, accounts: Accounts, owner: Identity) -> None:
+    ada = (await accounts.create_account(owner, "ada")).account
+    open_to_all = await house.open(signup="open", signups_per_hour=100)
+    for name in (ada.id, ada.id.upper(), new_account_id()):
+        with pytest.raises(InvalidInput, match="as the ids of accounts"):
+            await accounts.create_account(owner, name)
+        with pytest.raises(InvalidInput, match="as the ids of accounts"):
+            await open_to_all.sign_up("eve@example.org", name)
+    # One that was named so before does not stand before it either.
+    await house.book.add_account(AccountRecord(id=new_account_id(), name=ada.id, created_at=1.0))
+    assert [await accounts.id_named(named) for named in (ada.id, "ada", "owner", "gone")] == [ada.id, ada.id, OWNER, "gone"]
 
 
 async def test_names_and_addresses_are_taken_in_any_spelling(house: House) -> None:
