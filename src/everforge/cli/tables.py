@@ -8,9 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+from typing import Any, cast
 
 
 def print_rows(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -41,10 +39,28 @@ def print_json(value: object) -> None:
 
 
 def plain(value: object) -> str:
-    """One line without anything that a terminal would obey."""
+    """One line without anything that a terminal would obey, or that would show it in another order than it is written in."""
     if isinstance(value, dict):
-        value = " ".join(f"{name}={one}" for name, one in value.items())  # pyright: ignore[reportUnknownVariableType]
-    return "-" if value is None or value == "" else str(value).translate(_CONTROL)  # pyright: ignore[reportUnknownArgumentType]
+        pairs = cast("dict[object, object]", value).items()
+        value = " ".join(f"{_word(name, of_name=True)}={_word(one)}" for name, one in pairs)
+    text = "-" if value is None or value == "" else str(value)
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else _escaped(letter) for letter in text)
+
+
+def _word(value: object, *, of_name: bool = False) -> str:
+    """In quotes where it would else be taken for more than one: nobody's value makes a field of its own."""
+    if isinstance(value, str) and value and not any(letter in value for letter in (' "=' if of_name else ' "')):
+        return value
+    if not isinstance(value, str | list | dict):
+        return str(value)
+    from json import dumps
+
+    return dumps(value, ensure_ascii=False, default=str)
+
+
+def _escaped(letter: str) -> str:
+    code = ord(letter)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def bold(text: str) -> str:

@@ -53,6 +53,27 @@ def test_the_log_is_shown_by_machine_and_action(everforge: Command, log: Path) -
     assert "Who did what" in everforge("audit", "--help").out
 
 
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("plain.txt", "path=plain.txt"),
+        ("x outcome=ok", 'path="x outcome=ok"'),
+        ('"a" b', r'path="\"a\" b"'),
+        ("\u202etxt.exe", r"path=\u202etxt.exe"),
+        ("a\u2066b\u200bc\u2028d\x1b[2Je", r"path=a\u2066b\u200bc\u2028d\x1b[2Je"),
+        ("\U000e0041", r"path=\U000e0041"),
+        ("déjà-vu.txt", "path=déjà-vu.txt"),
+    ],
+)
+def test_what_others_wrote_is_shown_as_it_is_and_makes_no_field_of_its_own(everforge: Command, tmp_path: Path, path: str, shown: str) -> None:
+    name = everforge("machine", "new", "--json").json["machine_name"]
+    (tmp_path / "file").write_text("words")
+    assert everforge("machine", "files", "put", name, str(tmp_path / "file"), path).code == 0
+    everforge("machine", "delete", name)  # which is written before it is answered, and what came before it too
+    rows = [line.split("\t") for line in everforge("audit", "--machine", name).out.split("\n")[:-1]]
+    assert [row[8] for row in rows if row[5] == "file.write"] == [shown]
+
+
 def test_the_log_verifies_on_the_server_and_offline(everforge: Command, stranger: Command, log: Path) -> None:
     assert everforge("audit", "verify").out.startswith("sound: ")
     checked = stranger("audit", "verify", str(log), "--json").json
