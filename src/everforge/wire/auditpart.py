@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from .audit import GENESIS, AuditHead, ChainBroken, hash_of
+from .audit import GENESIS, AuditHead, ChainBroken, hash_found
 
 
 def digest_with(digest: str, hash: str) -> str:
@@ -38,7 +38,7 @@ class Part:
             raise ChainBroken(number, f"it is out of its place: it stands after entry {self.head.number}")
         if number == self.head.number + 1 and previous != self.head.hash:
             raise ChainBroken(number, "it does not follow the entry before it")
-        if (found := hash_of(entry)) != entry.get("hash"):
+        if (found := hash_found(entry)) != entry.get("hash") or found is None:
             raise ChainBroken(number, "it was changed: its hash is not that of what it says")
         self._compare(AuditHead(number=number, hash=found))
         self.head = AuditHead(number=number, hash=found)

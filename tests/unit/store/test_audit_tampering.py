@@ -5,12 +5,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from everforge import AsyncEverforge
 from everforge.store.audit import AuditQuery, anchor, sealed
 from everforge.store.sql.store import SqlStore
-from everforge.wire.audit import AuditHead, Chain, ChainBroken, Seen, canonical, moment, plain
+from everforge.wire.audit import GENESIS, AuditHead, Chain, ChainBroken, Seen, canonical, moment, plain
+from everforge.wire.auditpart import Part
+from kit.service import service
 
 TAMPERING = {
     "an outcome edited": ("UPDATE audit SET outcome = 'ok' WHERE number = 4", 4),
@@ -27,11 +31,42 @@ TAMPERING = {
     "where it ends taken away": ("DELETE FROM audit_head", 11),
     "the last deleted and where it ends taken away": ("DELETE FROM audit WHERE number > 6; DELETE FROM audit_head", 7),
     "where it ends set back": ("UPDATE audit_head SET number = 6, hash = (SELECT hash FROM audit WHERE number = 6)", 11),
+    "a time far away": ("UPDATE audit SET time_ms = 1000000000000000000 WHERE number = 6", 6),
+    "a time that is no number": ("UPDATE audit SET time_ms = 'soon' WHERE number = 6", 6),
+    "a time that is no whole number": ("UPDATE audit SET time_ms = 6000.5 WHERE number = 6", 6),
+    "a machine that is no text": ("UPDATE audit SET machine = CAST(x'ff00fe' AS TEXT) WHERE number = 3", 3),
+    "an account of bytes": ("UPDATE audit SET account = x'6164' WHERE number = 3", 3),
+    "an action of bytes": ("UPDATE audit SET action = x'ff' WHERE number = 3", 3),
+    "a request of two megabytes": ("UPDATE audit SET request = CAST(zeroblob(2000000) AS TEXT) WHERE number = 3", 3),
+    "a hash of bytes": ("UPDATE audit SET hash = CAST(hash AS BLOB) WHERE number = 4", 4),
+    "a previous of bytes": ("UPDATE audit SET previous = CAST(previous AS BLOB) WHERE number = 4", 4),
+    "a detail of bytes": ("UPDATE audit SET detail = CAST(detail AS BLOB) WHERE number = 4", 4),
+    "a detail that is no text": ("UPDATE audit SET detail = CAST(x'7bff7d' AS TEXT) WHERE number = 4", 4),
+    "a detail with no number": ("UPDATE audit SET detail = '{\"a\":NaN}' WHERE number = 4", 4),
+    "a detail with a number too large": ("UPDATE audit SET detail = '{\"a\":1e999}' WHERE number = 4", 4),
+    "a detail that is deep": (f"UPDATE audit SET detail = '{{\"a\":{'[' * 100_000}{']' * 100_000}}}' WHERE number = 4", 4),
+    "a detail that is deep enough": (f"UPDATE audit SET detail = '{{\"a\":{'[' * 900}{']' * 900}}}' WHERE number = 4", 4),
+    "a detail that is a list": ("UPDATE audit SET detail = '[]' WHERE number = 4", 4),
+    "a number of text": ("UPDATE audit SET number = 'four' WHERE number = 4", 4),
+    "a number of bytes": ("UPDATE audit SET number = x'34' WHERE number = 4", 4),
+    "a number that is none": ("UPDATE audit SET number = 4.5 WHERE number = 4", 4),
+    "a number beyond all": ("UPDATE audit SET number = 9223372036854775807 WHERE number = 4", 4),
+    "where it ends in bytes": ("UPDATE audit_head SET hash = x'ff'", 11),
+    "where it ends no text": ("UPDATE audit_head SET hash = CAST(x'ff' AS TEXT)", 11),
+    "where it ends no number": ("UPDATE audit_head SET number = 'ten'", 11),
+    "where it ends beyond all": ("UPDATE audit_head SET number = 9223372036854775807", 11),
     "two in each other's place": (
         "UPDATE audit SET number = -4 WHERE number = 4; UPDATE audit SET number = 4 WHERE number = 5; UPDATE audit SET number = 5 WHERE number = -4",
         4,
     ),
 }
+
+
+def _deep(levels: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(levels):
+        found = {"a": found}
+    return found
 
 
 @pytest.mark.parametrize("how", TAMPERING)
@@ -100,6 +135,35 @@ async def test_a_log_that_was_written_anew_shows_to_who_kept_a_hash(tmp_path: Pa
         await _check(store, kept)
     assert broken.value.number == 3
     await store.close()
+
+
+@pytest.mark.parametrize("how", TAMPERING)
+async def test_whatever_stands_in_it_the_log_is_shown_and_its_oldest_entries_are_let_go(how: str, tmp_path: Path) -> None:
+    store = await SqlStore.open(tmp_path / "store.db")
+    await store.audit.append([Seen(time=moment(n), action="machine.create", account="ada", detail={"n": n}) for n in range(1, 11)])
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        connection.executescript(TAMPERING[how][0])
+    connection.close()
+    async with service(store=store) as running:
+        async with AsyncEverforge(token=running.token, base_url=running.url) as owner:
+            shown = [entry async for entry in owner.audit.entries()]
+        assert {entry.number for entry in shown} >= {7, 8} or "deleted" in how
+    for _ in range(3):
+        await store.audit.prune(0, 2_000, 500.0)
+        await store.audit.append([Seen(time=moment(n), action="machine.create", detail={"n": n}) for n in range(20)])
+    await store.audit.prune(0, 2_000, 500.0)
+    assert len(await store.audit.entries(AuditQuery())) < 10
+    await store.close()
+
+
+@pytest.mark.parametrize("detail", [{"a": float("nan")}, {"a": b""}, {1: 1, "b": 2}, _deep(100_000)], ids=["no number", "bytes", "names", "deep"])
+@pytest.mark.parametrize("kind", [Chain, Part])
+def test_what_no_log_ever_had_is_unsound_and_no_mistake_of_who_checks(kind: type[Chain | Part], detail: dict[Any, Any]) -> None:
+    (entry,) = sealed([Seen(time=moment(1), action="machine.create")], AuditHead(number=0, hash=GENESIS))
+    for hash in (entry.hash, None):
+        with pytest.raises(ChainBroken) as broken:
+            kind().add({**plain(entry), "detail": detail, "hash": hash})
+        assert broken.value.number == 1
 
 
 async def _check(store: SqlStore, kept: AuditHead | None = None) -> None:

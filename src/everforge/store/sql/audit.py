@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
@@ -11,8 +10,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
 from everforge.store.audit import ENTRY_BYTES, PRUNE_STEP, PRUNED_TO, TEXTS, AuditQuery, anchor, sealed
-from everforge.wire.audit import GENESIS, AuditEntry, AuditHead, Seen, canonical, from_ms, to_ms
+from everforge.wire.audit import GENESIS, AuditEntry, AuditHead, Seen, canonical, to_ms
 
+from .audit_rows import NUMBER_MAX, any_text, to_entry, to_head
 from .changes import Changes
 from .readers import Readers
 from .statements import insert_text
@@ -21,18 +21,21 @@ from .writer import Writer
 
 _INSERT = insert_text(audit)
 _HEAD = "SELECT number, hash FROM audit_head WHERE id = 1"
-_LAST = "SELECT COALESCE(MAX(number), 0) FROM audit"
+_NUMBERED = f"number >= 0 AND number < {NUMBER_MAX} AND number = CAST(number AS BIGINT)"  # whoever was at it may have put anything there
+_LAST = f"SELECT number FROM audit WHERE {_NUMBERED} ORDER BY number DESC LIMIT 1"
 _SET_HEAD = insert_text(audit_head) + " ON CONFLICT (id) DO UPDATE SET number = excluded.number, hash = excluded.hash"
 # Where to cut: behind the newest entry that is too old, or that what is newer fills the bytes before.
 # Up to the first that is not old: one whose clock was wrong takes no younger ones with it.
-_OLD = "SELECT COALESCE(MAX(number), 0) FROM audit WHERE number < COALESCE((SELECT MIN(number) FROM audit WHERE time_ms >= :before_ms), :all)"
+_OLD = (
+    "SELECT number FROM audit WHERE number < COALESCE((SELECT MIN(number) FROM audit WHERE time_ms >= :before_ms), :all)"
+    f" AND {_NUMBERED} ORDER BY number DESC LIMIT 1"
+)
 _SIZE = " + ".join((str(ENTRY_BYTES), *(f"COALESCE(LENGTH(CAST({text} AS BLOB)), 0)" for text in TEXTS)))
 _BYTES = f"SELECT COALESCE(SUM({_SIZE}), 0) FROM audit"
 _OVER = (
     f"SELECT number FROM (SELECT number, SUM({_SIZE}) OVER (ORDER BY number DESC) AS total FROM audit) AS counted"
-    " WHERE total > :bytes ORDER BY number DESC LIMIT 1"
+    f" WHERE total > :bytes AND {_NUMBERED} ORDER BY number DESC LIMIT 1"
 )
-NUMBER_MAX = 2**62
 _HASH_AT = "SELECT number, hash FROM audit WHERE number = :number"
 _LET_GO = "DELETE FROM audit WHERE number IN (SELECT number FROM audit WHERE number <= :through ORDER BY number LIMIT :step)"
 
@@ -51,7 +54,8 @@ class SqlAudit:
 
     def _entries(self, connection: sqlite3.Connection, query: AuditQuery) -> list[AuditEntry]:
         compiled = _statement(query).compile(dialect=self._dialect, compile_kwargs={"render_postcompile": True})
-        found = [_to_entry(row) for row in connection.execute(str(compiled), compiled.params)]
+        with any_text(connection):
+            found = [to_entry(row) for row in connection.execute(str(compiled), compiled.params)]
         return found[::-1] if query.last else found
 
     async def head(self) -> AuditHead:
@@ -79,20 +83,28 @@ def _append(changes: Changes, seen: Sequence[Seen]) -> None:
 def _head(connection: sqlite3.Connection) -> AuditHead:
     """It stands by itself, so that it shows when the last entries alone were taken away.
 
-    Beside entries it is always there, and never before one of them. Where somebody took it away or set it back the log goes on, but what is written
-    next follows nothing: the chain stays broken there.
+    Beside entries it is always there, and never before one of them. Where somebody took it away, set it back or made it something else the log goes
+    on, but what is written next follows nothing: the chain stays broken there.
     """
-    found, last = connection.execute(_HEAD).fetchone(), connection.execute(_LAST).fetchone()[0]
-    return AuditHead(number=found[0], hash=found[1]) if found and found[0] >= last else AuditHead(number=last, hash=GENESIS)
+    with any_text(connection):
+        found = to_head(connection.execute(_HEAD).fetchone())
+    last = _number(connection.execute(_LAST))
+    return found if found is not None and found.number >= last else AuditHead(number=last, hash=GENESIS)
+
+
+def _number(found: sqlite3.Cursor) -> int:
+    row = found.fetchone()
+    return row[0] if row else 0
 
 
 def _cut(connection: sqlite3.Connection, before_ms: int, bytes_max: int) -> AuditHead:
-    number = connection.execute(_OLD, {"before_ms": before_ms, "all": NUMBER_MAX}).fetchone()[0]
+    number = _number(connection.execute(_OLD, {"before_ms": before_ms, "all": NUMBER_MAX}))
     if connection.execute(_BYTES).fetchone()[0] > bytes_max:
-        over = connection.execute(_OVER, {"bytes": int(bytes_max * PRUNED_TO)}).fetchone()
-        number = max(number, over[0] if over else 0)
-    found = connection.execute(_HASH_AT, {"number": number}).fetchone()
-    return AuditHead(number=found[0], hash=found[1]) if found else AuditHead(number=0, hash=GENESIS)
+        number = max(number, _number(connection.execute(_OVER, {"bytes": int(bytes_max * PRUNED_TO)})))
+    with any_text(connection):
+        found = connection.execute(_HASH_AT, {"number": number}).fetchone()
+    # A hash that is none is followed by nothing that is kept: the log stays broken there, and old entries go all the same.
+    return to_head(found) or AuditHead(number=number, hash=GENESIS)
 
 
 def _let_go(changes: Changes, through: int) -> int:
@@ -100,7 +112,7 @@ def _let_go(changes: Changes, through: int) -> int:
 
 
 def _statement(q: AuditQuery) -> sa.Select[Any]:
-    statement = sa.select(*audit.c).where(audit.c.number > q.after)
+    statement = sa.select(*audit.c).where(audit.c.number > q.after, sa.text(_NUMBERED))
     if q.account is not None:
         statement = statement.where(audit.c.account == q.account)
     if q.machine is not None:
@@ -117,20 +129,3 @@ def _row(e: AuditEntry) -> tuple[Any, ...]:
     detail = canonical(e.detail)
     who = (e.account, e.account_name, e.token, e.machine, e.address, e.request)
     return (e.number, to_ms(e.time), e.action, e.outcome, *who, detail, e.previous, e.hash)
-
-
-def _to_entry(row: Sequence[Any]) -> AuditEntry:
-    number, time_ms, action, outcome, account, account_name, token, machine, address, request, detail, previous, hash = row
-    return AuditEntry(
-        number=number, time=from_ms(time_ms), action=action, outcome=outcome, account=account, account_name=account_name, token=token,
-        machine=machine, address=address, request=request, detail=_read(detail), previous=previous, hash=hash,
-    )  # fmt: skip
-
-
-def _read(detail: str) -> dict[str, Any]:
-    """Somebody may have been at it: that shows when the chain is checked, and must not keep it from being read."""
-    try:
-        found = json.loads(detail)
-    except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {"unreadable": True}  # pyright: ignore[reportUnknownVariableType]
