@@ -11,6 +11,7 @@ from everforge.wire.audit import PRUNED, AuditEntry, AuditHead, Seen, canonical,
 ENTRY_BYTES = 400  # of one without the texts below, in the table and its indexes
 TEXTS = ("account_name", "machine", "address", "detail")  # columns whose length others decide
 PRUNED_TO = 0.9  # of the bytes that are allowed: not a few entries every hour, each with an entry of its own
+PRUNE_MAX = 50_000  # entries let go under one anchor: whoever checks a log that was left in the middle of it must keep so many hashes in mind
 PRUNE_STEP = 1_000  # entries let go in one write, with everyone else's in between
 
 

@@ -15,7 +15,7 @@ GENESIS = "0" * 64  # what the first entry has for the hash before it
 PRUNED = "audit.prune"  # the action of an entry that stands for older ones which were let go
 UNREADABLE = "audit.unreadable"  # of one that stands for an entry which could not be written down
 DROPPED = "audit.dropped"  # and of one that stands for entries that there was no room for
-HASHES_MAX = 100_000  # that a check keeps in mind: more than are let go at once
+HASHES_MAX = 100_000  # that a check keeps in mind: more than are let go under one anchor, which a test holds
 canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode  # made once: that takes longer than to use it
 OK = "ok"  # the outcome of what was done; any other is the code of an error
 
@@ -154,8 +154,8 @@ class Chain:
         detail = entry.get("detail")
         if entry.get("action") == PRUNED and isinstance(detail, dict):
             through, hash = detail.get("through"), detail.get("hash")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-            self._let_go = through if isinstance(through, int) else 0
-            if self._hashes.get(self._let_go) == hash:
+            self._let_go = through if type(through) is int else 0  # pyright: ignore[reportUnknownArgumentType]
+            if isinstance(hash, str) and self._hashes.get(self._let_go) == hash:
                 self._anchored = True
                 self._hashes.clear()
 

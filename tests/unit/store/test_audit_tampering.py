@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import Any
 import pytest
 
 from everforge import AsyncEverforge
-from everforge.store.audit import AuditQuery, anchor, sealed
+from everforge.store.audit import PRUNE_MAX, AuditQuery, anchor, sealed
 from everforge.store.sql.store import SqlStore
-from everforge.wire.audit import GENESIS, AuditHead, Chain, ChainBroken, Seen, canonical, moment, plain
+from everforge.store.sql.writer import Writer
+from everforge.wire.audit import GENESIS, HASHES_MAX, PRUNED, AuditHead, Chain, ChainBroken, Seen, canonical, moment, plain
 from everforge.wire.auditpart import Part
+from everforge.wire.errors import EverforgeError
 from kit.service import service
 
+NOTHING = AuditHead(number=0, hash=GENESIS)  # where a log ends that has no entry yet
 TAMPERING = {
     "an outcome edited": ("UPDATE audit SET outcome = 'ok' WHERE number = 4", 4),
     "a time edited": ("UPDATE audit SET time_ms = time_ms + 1 WHERE number = 6", 6),
@@ -159,11 +163,49 @@ async def test_whatever_stands_in_it_the_log_is_shown_and_its_oldest_entries_are
 @pytest.mark.parametrize("detail", [{"a": float("nan")}, {"a": b""}, {1: 1, "b": 2}, _deep(100_000)], ids=["no number", "bytes", "names", "deep"])
 @pytest.mark.parametrize("kind", [Chain, Part])
 def test_what_no_log_ever_had_is_unsound_and_no_mistake_of_who_checks(kind: type[Chain | Part], detail: dict[Any, Any]) -> None:
-    (entry,) = sealed([Seen(time=moment(1), action="machine.create")], AuditHead(number=0, hash=GENESIS))
+    (entry,) = sealed([Seen(time=moment(1), action="machine.create")], NOTHING)
     for hash in (entry.hash, None):
         with pytest.raises(ChainBroken) as broken:
             kind().add({**plain(entry), "detail": detail, "hash": hash})
         assert broken.value.number == 1
+
+
+@pytest.mark.parametrize("detail", [{}, {"through": 4}, {"through": 99}, {"through": 4, "hash": None}, {"through": True, "hash": "x"}])
+def test_a_prune_that_names_no_hash_does_not_say_that_entries_were_let_go(detail: dict[str, Any]) -> None:
+    entries = sealed([Seen(time=moment(n), action=PRUNED if n == 8 else "machine.create", detail=detail) for n in range(1, 11)], NOTHING)
+    chain = Chain()
+    for entry in entries[4:]:
+        chain.add(plain(entry))
+    with pytest.raises(ChainBroken, match="no entry says that it was let go"):
+        chain.end()
+
+
+async def test_a_server_that_is_killed_while_it_lets_much_go_leaves_a_log_that_verifies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert PRUNE_MAX < HASHES_MAX
+    monkeypatch.setattr("everforge.wire.audit.HASHES_MAX", 25)
+    monkeypatch.setattr("everforge.store.sql.audit.PRUNE_MAX", 20)
+    monkeypatch.setattr("everforge.store.sql.audit.PRUNE_STEP", 5)
+    store = await SqlStore.open(tmp_path / "store.db")
+    await store.audit.append([Seen(time=moment(n), action="machine.create") for n in range(1, 101)])
+    left, write = 0, Writer.write
+
+    async def killed_in_the_middle(self: Writer, apply: Callable[[Any], Any], *, durable: bool) -> Any:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise EverforgeError("killed")
+        return await write(self, apply, durable=durable)
+
+    monkeypatch.setattr(Writer, "write", killed_in_the_middle)
+    for writes in range(1, 12):
+        left = writes
+        with contextlib.suppress(EverforgeError):
+            await store.audit.prune(91_000, 10**9, 200.0)
+        await _check(store)
+    await store.audit.prune(91_000, 10**9, 200.0)
+    assert (await store.audit.entries(AuditQuery()))[0].number == 91
+    await _check(store)
+    await store.close()
 
 
 async def _check(store: SqlStore, kept: AuditHead | None = None) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
-from everforge.store.audit import ENTRY_BYTES, PRUNE_STEP, PRUNED_TO, TEXTS, AuditQuery, anchor, sealed
+from everforge.store.audit import ENTRY_BYTES, PRUNE_MAX, PRUNE_STEP, PRUNED_TO, TEXTS, AuditQuery, anchor, sealed
 from everforge.wire.audit import GENESIS, AuditEntry, AuditHead, Seen, canonical, to_ms
 
 from .audit_rows import NUMBER_MAX, any_text, to_entry, to_head
@@ -36,6 +36,8 @@ _OVER = (
     f"SELECT number FROM (SELECT number, SUM({_SIZE}) OVER (ORDER BY number DESC) AS total FROM audit) AS counted"
     f" WHERE total > :bytes AND {_NUMBERED} ORDER BY number DESC LIMIT 1"
 )
+_FIRST = f"SELECT number FROM audit WHERE {_NUMBERED} ORDER BY number LIMIT 1"
+_UP_TO = f"SELECT number FROM audit WHERE number <= :number AND {_NUMBERED} ORDER BY number DESC LIMIT 1"
 _HASH_AT = "SELECT number, hash FROM audit WHERE number = :number"
 _LET_GO = "DELETE FROM audit WHERE number IN (SELECT number FROM audit WHERE number <= :through ORDER BY number LIMIT :step)"
 
@@ -62,10 +64,13 @@ class SqlAudit:
         return await self._readers.read(_head)
 
     async def prune(self, before_ms: int, bytes_max: int, at: float) -> int:
-        through = await self._readers.read(lambda connection: _cut(connection, before_ms, bytes_max))
-        if not through.number:
-            return 0
-        # The anchor first: a server that is killed in between leaves entries that are still whole, and the next one goes on.
+        last, gone = await self._readers.read(lambda connection: _cut(connection, before_ms, bytes_max)), 0
+        while through := await self._readers.read(lambda connection: _part_of_cut(connection, last)):
+            gone += await self._prune(through, at)
+        return gone
+
+    async def _prune(self, through: AuditHead, at: float) -> int:
+        """The anchor first: a server that is killed in between leaves entries that are still whole, and the next one goes on."""
         await self._writer.write(lambda changes: _append(changes, [anchor(through, at)]), durable=False)
         gone = 0
         while count := await self._writer.write(lambda changes: _let_go(changes, through.number), durable=False):
@@ -97,10 +102,20 @@ def _number(found: sqlite3.Cursor) -> int:
     return row[0] if row else 0
 
 
-def _cut(connection: sqlite3.Connection, before_ms: int, bytes_max: int) -> AuditHead:
+def _cut(connection: sqlite3.Connection, before_ms: int, bytes_max: int) -> int:
+    """The last that is let go, or 0."""
     number = _number(connection.execute(_OLD, {"before_ms": before_ms, "all": NUMBER_MAX}))
     if connection.execute(_BYTES).fetchone()[0] > bytes_max:
         number = max(number, _number(connection.execute(_OVER, {"bytes": int(bytes_max * PRUNED_TO)})))
+    return number
+
+
+def _part_of_cut(connection: sqlite3.Connection, last: int) -> AuditHead | None:
+    """As much of it as goes under one anchor: its last entry. None when all are gone."""
+    first = connection.execute(_FIRST).fetchone()
+    if first is None or first[0] > last:
+        return None
+    number = _number(connection.execute(_UP_TO, {"number": min(last, first[0] + PRUNE_MAX - 1)}))
     with any_text(connection):
         found = connection.execute(_HASH_AT, {"number": number}).fetchone()
     # A hash that is none is followed by nothing that is kept: the log stays broken there, and old entries go all the same.
