@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from everforge.wire.audit import hash_of
+from kit.auditlogs import LetGoMeanwhile
+from kit.background import in_background
 
-from .conftest import Command
+from .conftest import Command, env_of
 
 
 @pytest.fixture
@@ -87,6 +89,24 @@ def test_the_log_verifies_on_the_server_and_offline(everforge: Command, stranger
         done = command("audit", "verify", *where, "--kept", f"{head['number']}:{'0' * 64}")
         assert (done.code, done.out.startswith(f"not sound: entry {head['number']}: it is not the one that was kept")) == (1, True)
         assert command("audit", "verify", *where, "--kept", "nonsense").code == 2
+
+
+@pytest.mark.parametrize("reads_before", range(7))
+@pytest.mark.parametrize("to", ["a file", "standard output"])
+def test_an_export_of_a_log_that_is_let_go_meanwhile_verifies(
+    stranger: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads_before: int, to: str
+) -> None:
+    file = tmp_path / "audit.ndjson"
+    with in_background() as running, monkeypatch.context() as patch:
+        book = running.service.witness.recorder.book = LetGoMeanwhile(1200)
+        book.reads_before, book.through, book.step = reads_before, 700, 300
+        for name, value in env_of(running).items():
+            patch.setenv(name, value)
+        done = stranger("audit", "export", str(file) if to == "a file" else "-")
+        assert done.code == 0, done.err
+    if to != "a file":
+        file.write_text(done.out)
+    assert stranger("audit", "verify", str(file)).out.startswith("sound: ")
 
 
 def test_only_the_owner_can_check_the_whole_log(everforge: Command, monkeypatch: pytest.MonkeyPatch) -> None:

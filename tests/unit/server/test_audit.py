@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,9 @@ from everforge.store.audit import AuditQuery, size_bytes
 from everforge.store.memory_audit import MemoryAudit
 from everforge.store.sql.store import SqlStore
 from everforge.wire.api import LogInLink
-from everforge.wire.audit import DROPPED, GENESIS, PRUNED, UNREADABLE, AuditHead, Chain, ChainBroken, Seen, moment, plain
+from everforge.wire.audit import DROPPED, GENESIS, PRUNED, UNREADABLE, AuditEntry, AuditHead, Chain, ChainBroken, Seen, moment, plain
 from everforge.wire.errors import DiskFull, EverforgeError
+from kit.auditlogs import LetGoMeanwhile
 from kit.service import QUIET, Running, service
 
 SECRET = "xyzzy-never-to-be-written-down"
@@ -391,6 +392,53 @@ async def test_a_client_that_checks_the_log_looks_at_where_it_ends_and_at_what_w
         with pytest.raises(ChainBroken) as broken:
             await owner.audit.verify()
     assert broken.value.number == 3
+
+
+@pytest.mark.parametrize("reads_before", range(8))
+@pytest.mark.parametrize(("through", "step"), [(700, 700), (700, 160), (1200, 1200), (1200, 500)])
+async def test_a_log_that_is_let_go_while_it_is_checked_is_sound_and_one_that_is_not_is_found_out(
+    running: Running, reads_before: int, through: int, step: int
+) -> None:
+    for damaged in (None, through + 1) if through < 1200 else (None,):
+        book = running.service.witness.recorder.book = LetGoMeanwhile(1200)
+        if damaged is not None:
+            book.kept[damaged - 1] = replace(book.kept[damaged - 1], outcome="changed")
+        book.reads_before, book.through, book.step = reads_before, through, step
+        async with AsyncEverforge(token=running.token, base_url=running.url) as owner:
+            if damaged is None:
+                assert (await owner.audit.verify()).head.number >= 1200
+            else:
+                with pytest.raises(ChainBroken) as broken:
+                    await owner.audit.verify()
+                assert broken.value.number == damaged
+
+
+async def test_entries_that_somebody_takes_away_while_the_log_is_checked_are_missing(running: Running) -> None:
+    book = running.service.witness.recorder.book = LetGoMeanwhile(1200)
+    read = book.entries
+
+    async def entries(query: AuditQuery) -> Sequence[AuditEntry]:
+        del book.kept[:1]
+        return await read(query)
+
+    book.entries = entries  # pyright: ignore[reportAttributeAccessIssue]
+    async with AsyncEverforge(token=running.token, base_url=running.url) as owner:
+        with pytest.raises(ChainBroken):
+            await owner.audit.verify()
+
+
+async def test_what_is_written_while_an_empty_log_is_checked_is_no_harm(running: Running) -> None:
+    book = running.service.witness.recorder.book = LetGoMeanwhile(0)
+    read = book.head
+
+    async def head() -> AuditHead:
+        found = await read()
+        await book.append([seen(1)])
+        return found
+
+    book.head = head  # pyright: ignore[reportAttributeAccessIssue]
+    async with AsyncEverforge(token=running.token, base_url=running.url) as owner:
+        assert (await owner.audit.verify()).count >= 0
 
 
 async def test_what_an_account_manages_is_written_before_it_is_answered(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ def export(file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to w
     Example: everforge audit export audit.ndjson
     """
     import sys
-    from contextlib import nullcontext
+    from shutil import copyfileobj
+    from tempfile import TemporaryFile
 
     from ..connection import connected
     from ..failures import local
@@ -25,9 +26,12 @@ def export(file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to w
 
     to_output = str(file) == "-"
     with connected() as server, local(file):
-        head = server.audit.head()  # first: who is not let in leaves no empty file behind
-        with nullcontext(sys.stdout) if to_output else open(file, "x", encoding="ascii") as output:
-            count = write(server, output, head)
+        whole = server.audit.head() is not None  # first: who is not let in leaves no empty file behind
+        with TemporaryFile("w+", encoding="ascii") if to_output else open(file, "x", encoding="ascii") as output:
+            count = write(server, output, whole=whole)
+            if to_output:
+                output.seek(0)
+                copyfileobj(output, sys.stdout)
     if json and not to_output:
         print_json({"entries": count, "file": str(file)})
     elif not to_output:

@@ -26,18 +26,26 @@ NOTHING: dict[str, Any] = {}  # after the last line
 CUT = "the file ends without saying that this is the end of the log"
 
 
-def write(server: Everforge, output: TextIO, head: AuditHead | None) -> int:
-    """As much of the log as the token sees, up to the head if it sees that; how many entries."""
-    return _write_part(server, output) if head is None else _write_whole(server, output, head)
+def write(server: Everforge, output: TextIO, *, whole: bool) -> int:
+    """As much of the log as the token sees; how many entries. `output` can be begun again: where old ones were let go meanwhile, some may lack."""
+    if not whole:
+        return _write_part(server, output)
+    first, count = server.audit.first(), _write_whole(server, output)
+    while server.audit.let_go_since(first):
+        output.seek(0)
+        output.truncate()
+        first, count = server.audit.first(), _write_whole(server, output)
+    return count
 
 
-def _write_whole(server: Everforge, output: TextIO, head: AuditHead) -> int:
-    count = 0
+def _write_whole(server: Everforge, output: TextIO) -> int:
+    count, head = 0, server.audit.head()
+    assert head is not None
     for entry in server.audit.entries():
+        if entry.number > head.number:
+            break  # what was written since is not part of it
         output.write(dumps(plain(entry)) + "\n")
         count += 1
-        if entry.number >= head.number:
-            break  # what was written since is not part of it
     output.write(dumps({"head": {"number": head.number, "hash": head.hash}}) + "\n")
     return count
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from everforge.wire import api
-from everforge.wire.audit import AuditEntry, AuditHead, Chain, plain
+from everforge.wire.audit import PRUNED, AuditEntry, AuditHead, Chain, ChainBroken, plain
 from everforge.wire.auditpart import Part
 from everforge.wire.errors import Forbidden
 
@@ -54,15 +54,38 @@ class Audit:
 
         Raises ChainBroken, which names the first unsound one; Forbidden.
         """
+        while True:
+            first = self.first()
+            try:
+                return self._verified(kept)
+            except ChainBroken:
+                if not self.let_go_since(first):
+                    raise
+
+    def first(self) -> int:
+        """The number of the oldest entry, or 0 where there is none."""
+        entries = (self.page(limit=1)).entries
+        return entries[0].number if entries else 0
+
+    def let_go_since(self, first: int) -> bool:
+        """Is that entry, which was the first, not there any more, and does the log itself say so? Then what was read since may lack some."""
+        now = self.first()
+        if now <= first:
+            return False
+        says_so = (self.page(action=PRUNED, limit=1, last=True)).entries
+        through = says_so[0].detail.get("through") if says_so else None
+        return type(through) is int and through >= now - 1
+
+    def _verified(self, kept: AuditHead | None) -> Chain:
         head, chain = self.head(), Chain(kept)
         if head is None:
             raise Forbidden(
                 "only the owner of the server sees the whole audit log, and can check it; others check their own entries, as a part of it"
             )
         for entry in self.entries():
-            chain.add(plain(entry))
-            if entry.number >= head.number:
+            if entry.number > head.number:
                 break  # what was written since is not looked at
+            chain.add(plain(entry))
         chain.end(head)
         return chain
 
