@@ -12,7 +12,7 @@ from everforge.engine.base import Engine
 from everforge.signals import Signals
 from everforge.store.base import MachineRecord, Snapshots, Store
 from everforge.store.quotas import NoQuotas, Quota, Quotas
-from everforge.wire.errors import DiskFull, MachineNotFound, Stopping, Uncertain
+from everforge.wire.errors import DiskFull, InvalidInput, MachineNotFound, Stopping, Uncertain
 from everforge.wire.ids import AccountId, MachineId, MachineName, machine_name
 
 from . import deletion, recover
@@ -143,6 +143,13 @@ class Forge:
         if record is None:
             raise MachineNotFound(f"there is no machine {name}")
         return record
+
+    async def has(self, account: AccountId, name: str) -> bool:
+        """Of whatever somebody takes for a name."""
+        try:
+            return self.kept(account, name) is not None or await self.store.find(account, machine_name(name)) is not None
+        except InvalidInput:
+            return False
 
     def kept(self, account: AccountId, name: str) -> Keeper | None:
         """Its keeper, if it has one now."""

@@ -14,6 +14,7 @@ from everforge.wire.ids import OWNER, AccountId
 
 from .metrics import Metrics
 
+KEY_LENGTH_MAX = 100  # characters of each part: names of our own are shorter
 KEYS_MAX = 10_000  # addresses, tokens, machines whose bursts are counted; beyond it the oldest is forgotten
 BLOCKED = "refused"  # the verdict on an attempt to leave a machine
 
@@ -27,7 +28,7 @@ class Bursts:
 
     def count(self, key: tuple[str, ...], burst: int) -> bool:
         """True for the one that makes it a burst."""
-        window = self._windows.at(key, self._clock())
+        window = self._windows.at(tuple(part[:KEY_LENGTH_MAX] for part in key), self._clock())
         window.count += 1
         return window.count == burst
 

@@ -102,7 +102,7 @@ def service_of(
         Streams(accounts, settings.streams_per_account_max),
         Arrivals(settings.arriving_bytes_max),
         Departures(settings.departing_bytes_max),
-        Witness(Recorder(forge.store.audit, audit), audit, forge.signals),
+        Witness(Recorder(forge.store.audit, audit), audit, forge.signals, forge.has),
         hooks,
         forge.signals,
     )

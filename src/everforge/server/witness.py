@@ -23,14 +23,17 @@ from everforge.signals import Signals
 from everforge.store.threads import to_its_end
 from everforge.wire.audit import OK, Seen, moment
 from everforge.wire.errors import EverforgeError, Forbidden, InvitationInvalid, LinkInvalid, Unauthenticated
+from everforge.wire.ids import AccountId
 
 T = TypeVar("T")
+HasMachine = Callable[[AccountId, str], Awaitable[bool]]
 ADDRESS_MAX = 64  # characters: an IPv6 address with its zone
 TEXT_MAX = 200  # characters of whatever came from outside
 LIST_MAX = 100
 NOT_TOLD = frozenset({"name", "code"})  # of a path: the machine has a field of its own, and the code of a log-in link is a secret
 # Of an answer: names and numbers of what was made. Everything else in it is between the server and who asked.
 TOLD_OF_ANSWERS = ("machine_name", "machine_names", "instruction_seq", "account", "id", "undo")
+OF_ACCOUNT = "requests_per_second"  # a limit that has to do with no machine; who is over it costs no look into the store
 LIMITS = frozenset({413, 429})  # HTTP statuses of refusals that are a limit
 UNTRUSTED = (Unauthenticated, Forbidden, LinkInvalid, InvitationInvalid)  # refused for who asks, not for what is asked
 
@@ -69,29 +72,39 @@ def of_answer(answer: object) -> dict[str, Any]:
 
 
 class Witness:
-    def __init__(self, recorder: Recorder, settings: AuditSettings, signals: Signals) -> None:
+    def __init__(self, recorder: Recorder, settings: AuditSettings, signals: Signals, has_machine: HasMachine) -> None:
         self.recorder = recorder
         self._of_strangers = Refusals(settings.audit_refusals_per_minute)
         self._of_accounts = Refusals(settings.audit_account_refusals_per_minute)
         self._signals = signals
+        self._has_machine = has_machine
 
     async def saw(self, sight: Sight, error: EverforgeError | None) -> None:
         """Whatever comes of it: an answer never fails for the log's sake."""
         if error is not None:
-            self._tell(sight, error)
+            await self._tell(sight, error)
         if sight.action is None and not isinstance(error, UNTRUSTED):
             return  # before it is counted: what would be no entry takes no room from what is one
         if error is not None and not self._has_room(sight, error):
             return
         await self.recorder.record(self._seen(sight, error), wait=sight.wait and error is None)
 
-    def _tell(self, sight: Sight, error: EverforgeError) -> None:
+    async def _tell(self, sight: Sight, error: EverforgeError) -> None:
         account = sight.caller.account if sight.caller else None
         if error.http_status in LIMITS:
             limit = error.details.get("limit", error.code)
-            self._signals.tell("limit.hit", account=account, machine=sight.machine if account else None, limit=limit)
+            self._signals.tell("limit.hit", account=account, machine=await self._machine(sight, limit), limit=limit)
         if isinstance(error, UNTRUSTED):
             self._signals.tell("auth.failure", account=account, reason=error.code, address=sight.address, token=sight.token)
+
+    async def _machine(self, sight: Sight, limit: object) -> str | None:
+        """Its name, if the account has it: what else somebody calls for is told to nobody, and takes nobody's memory."""
+        if sight.caller is None or sight.machine is None or limit == OF_ACCOUNT:
+            return None
+        try:
+            return sight.machine if await self._has_machine(sight.caller.account, sight.machine) else None
+        except Exception:
+            return None  # the answer does not fail for it
 
     def _has_room(self, sight: Sight, error: EverforgeError) -> bool:
         """Of what is refused, and changes nothing, there is only so much in the log.
