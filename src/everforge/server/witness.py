@@ -16,6 +16,7 @@ from starlette.requests import HTTPConnection
 
 from everforge.accounts.identity import Identity
 from everforge.accounts.rates import customer
+from everforge.audit.details import fitting, short
 from everforge.audit.recorder import Recorder
 from everforge.audit.refusals import Refusals
 from everforge.audit.settings import AuditSettings
@@ -28,8 +29,6 @@ from everforge.wire.ids import AccountId
 T = TypeVar("T")
 HasMachine = Callable[[AccountId, str], Awaitable[bool]]
 ADDRESS_MAX = 64  # characters: an IPv6 address with its zone
-TEXT_MAX = 200  # characters of whatever came from outside
-LIST_MAX = 100
 NOT_TOLD = frozenset({"name", "code"})  # of a path: the machine has a field of its own, and the code of a log-in link is a secret
 # Of an answer: names and numbers of what was made. Everything else in it is between the server and who asked.
 TOLD_OF_ANSWERS = ("machine_name", "machine_names", "instruction_seq", "account", "id", "undo")
@@ -64,11 +63,11 @@ def hash_of_code(code: str) -> str:
 
 
 def of_path(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _short(value) for name, value in parameters.items() if name not in NOT_TOLD}
+    return {name: value for name, value in parameters.items() if name not in NOT_TOLD}
 
 
 def of_answer(answer: object) -> dict[str, Any]:
-    return {name: _short(value) for name in TOLD_OF_ANSWERS if (value := getattr(answer, name, None)) is not None}
+    return {name: value for name in TOLD_OF_ANSWERS if (value := getattr(answer, name, None)) is not None}
 
 
 class Witness:
@@ -130,10 +129,10 @@ class Witness:
             account=who.account if who else None,
             account_name=who.account_name if who else None,
             token=who.token_id if who else sight.token,
-            machine=None if sight.machine is None else _short(sight.machine),
+            machine=None if sight.machine is None else short(sight.machine),
             address=sight.address,
             request=sight.request,
-            detail={name: _short(value) for name, value in notes.items()},
+            detail=fitting(notes),
         )
 
 
@@ -165,13 +164,3 @@ class Scene:
             raise
         await self.saw(action, machine, notes=notes(found))
         return found
-
-
-def _short(value: Any) -> Any:
-    if isinstance(value, str):
-        return value[:TEXT_MAX].encode("utf-8", "replace").decode()
-    if isinstance(value, list):
-        return [_short(one) for one in value[:LIST_MAX]]  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, dict):
-        return {_short(name): _short(one) for name, one in list(value.items())[:LIST_MAX]}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return value if isinstance(value, int | float | bool) or value is None else _short(str(value))

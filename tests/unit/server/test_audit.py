@@ -29,7 +29,7 @@ from everforge.store.audit import AuditQuery, size_bytes
 from everforge.store.memory_audit import MemoryAudit
 from everforge.store.sql.store import SqlStore
 from everforge.wire.api import LogInLink
-from everforge.wire.audit import DROPPED, GENESIS, PRUNED, UNREADABLE, AuditEntry, AuditHead, Chain, ChainBroken, Seen, moment, plain
+from everforge.wire.audit import DROPPED, GENESIS, PRUNED, UNREADABLE, AuditEntry, AuditHead, Chain, ChainBroken, Seen, canonical, moment, plain
 from everforge.wire.errors import DiskFull, EverforgeError
 from kit.auditlogs import LetGoMeanwhile
 from kit.service import QUIET, Running, service
@@ -256,6 +256,23 @@ async def test_an_entry_says_what_was_changed_and_nothing_of_what_is_secret(runn
         "token.create": {"id": made["id"], "scopes": ["read"], "tags": {"team": "red"}},
     }
     assert SECRET not in json.dumps(found)
+
+
+async def test_what_an_entry_says_is_short_and_says_itself_that_more_was_asked_for(running: Running, client: httpx2.AsyncClient) -> None:
+    await client.post("/v1/machine/new", json={"name": "one"})
+    hosts = [f"{n}.{'a' * 60}.{'b' * 60}.{'c' * 60}.example" for n in range(100)]
+    tags = {f"{n}{'😀' * 250}": "😀" * 256 for n in range(16)}
+    assert (await client.post("/v1/machine/one/egress", json={"allow": hosts})).status_code == 200
+    assert (await client.post("/v1/tokens", json={"tags": tags})).status_code == 200
+    assert (await client.post("/v1/machine/one/egress", json={"deny": hosts[:2]})).status_code == 200
+    assert (await client.delete(f"/v1/machine/one/files/{'d' * 200}/{'e' * 3000}")).status_code >= 400
+    _, allowed, token, denied, deleted = await entries(running)
+    assert all(len(canonical(entry["detail"])) <= 2048 for entry in (allowed, token, denied, deleted))
+    assert (allowed["detail"]["egress"], allowed["detail"]["allow"][0][:20], allowed["detail"]["deny"]) == ("packages", hosts[0][:20], [])
+    assert allowed["detail"]["shortened"] > 1
+    assert (token["detail"]["scopes"], token["detail"]["shortened"] > 1) == (["exec", "manage", "read"], True)
+    assert denied["detail"] == {"egress": "packages", "allow": [], "deny": hosts[:2]}
+    assert (deleted["detail"]["path"][:200], deleted["detail"]["shortened"]) == ("d" * 200, 1)
 
 
 async def test_who_logs_in_sees_it_in_the_log(running: Running) -> None:
