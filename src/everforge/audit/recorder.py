@@ -11,9 +11,10 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from everforge.store.audit import AuditBook, can_be_kept, size_bytes
-from everforge.wire.audit import DROPPED, UNREADABLE, Seen, moment
+from everforge.store.audit import AuditBook, AuditQuery, can_be_kept, size_bytes
+from everforge.wire.audit import DROPPED, UNREADABLE, Seen, moment, to_ms
 
+from .allowance import DAY_SECONDS, Allowance
 from .settings import AuditSettings, check
 
 log = logging.getLogger(__name__)
@@ -22,8 +23,9 @@ RETRY_SECONDS = 0.5  # after a write that failed, e.g. for want of disk
 CLOSE_SECONDS = 5.0  # for what still waits when the server stops
 PRUNE_SECONDS = 3600.0
 FIRST_PRUNE_SECONDS = 60.0  # after the start
+NO_LIMIT_BYTES = 2**62
 PRUNE_SHARE = 0.1  # of the bytes that are allowed: so many more may lie there until old ones are let go
-DAY_SECONDS = 24 * 3600.0
+COUNT_SECONDS = 900.0  # until what was only counted is an entry; a server that is killed loses no more
 
 
 class _Waiting(NamedTuple):
@@ -37,6 +39,7 @@ class Recorder:
         self.book = book
         self.written = 0
         self.dropped = 0
+        self._allowance = Allowance(settings.audit_bytes_max / settings.audit_account_days)
         self._settings = settings
         self._clock = clock
         self._began = clock() - time.monotonic()
@@ -52,8 +55,19 @@ class Recorder:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    async def record(self, seen: Seen, *, wait: bool) -> None:
-        """`wait`: until it is written, or for as long as the settings say. Without it this is only waited for when the queue is full."""
+    async def record(self, seen: Seen, *, wait: bool) -> int:
+        """`wait`: until it is written, or for as long as the settings say. Without it this is only waited for when the queue is full.
+
+        0, unless the account has had its part of the log: then how many of the same kind are counted, with this one, in an entry that comes later.
+        """
+        if counted := self._allowance.count(seen):
+            if self._allowance.is_full:
+                self._write_counts()
+            return counted
+        await self._record(seen, wait)
+        return 0
+
+    async def _record(self, seen: Seen, wait: bool) -> None:
         if len(self._waiting) >= self._settings.audit_queue_max and not await self._found_room():
             self.dropped += 1
             self._missed += 1
@@ -80,10 +94,11 @@ class Recorder:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """What waits at the end of the block is written first, if the store takes it."""
-        tasks = [asyncio.ensure_future(self._write_all()), asyncio.ensure_future(self._prune_now_and_then())]
+        tasks = [asyncio.ensure_future(task) for task in (self._write_all(), self._prune_now_and_then(), self._write_counts_now_and_then())]
         try:
             yield
         finally:
+            self._write_counts()
             self._urgent.set()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_SECONDS):
@@ -152,6 +167,17 @@ class Recorder:
         request = seen.request if isinstance(seen.request, str) and seen.request.isascii() else None
         return Seen(time=moment(self._clock()), action=UNREADABLE, request=request, detail={"action": ascii(seen.action)[1:-1]})
 
+    async def _write_counts_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(COUNT_SECONDS)
+            self._write_counts()
+
+    def _write_counts(self) -> None:
+        """They find room also in a queue that is full: they are few, and stand for many."""
+        if counts := self._allowance.take():
+            self._waiting.extend(_Waiting(one, None) for one in counts)
+            self._some.set()
+
     async def _prune_now_and_then(self) -> None:
         """And whenever much was written: nobody can fill the disk in between."""
         pause = FIRST_PRUNE_SECONDS
@@ -170,4 +196,15 @@ class Recorder:
         """What the settings do not keep any longer. A clock that somebody sets ahead makes nothing old."""
         now, days = min(self._clock(), self._began + time.monotonic()), self._settings.audit_age_days
         before_ms = int((now - days * DAY_SECONDS) * 1000) if days else 0
-        return await self.book.prune(before_ms, self._settings.audit_bytes_max, now)
+        gone = await self.book.prune(before_ms, NO_LIMIT_BYTES, now) if before_ms else 0
+        if by_bytes := await self.book.prune(0, self._settings.audit_bytes_max, now):
+            await self._warn_of_young(now)
+        return gone + by_bytes
+
+    async def _warn_of_young(self, now: float) -> None:
+        """One account alone cannot have done that: many did much, or the log is too small for what is done here."""
+        oldest = await self.book.entries(AuditQuery(limit=1))
+        with contextlib.suppress(ValueError):  # a time that somebody was at
+            days = (now - to_ms(oldest[0].time) / 1000) / DAY_SECONDS
+            if days < self._settings.audit_account_days:
+                log.warning("the audit log is full, and reaches back no more than %.1f days: audit_bytes_max says how much is kept", days)

@@ -86,7 +86,9 @@ class Witness:
             return  # before it is counted: what would be no entry takes no room from what is one
         if error is not None and not self._has_room(sight, error):
             return
-        await self.recorder.record(self._seen(sight, error), wait=sight.wait and error is None)
+        seen = self._seen(sight, error)
+        if await self.recorder.record(seen, wait=sight.wait and error is None) == 1:  # the first of its kind that is only counted
+            self._signals.tell("limit.hit", account=seen.account, limit="audit_account_days")
 
     async def _tell(self, sight: Sight, error: EverforgeError) -> None:
         account = sight.caller.account if sight.caller else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from websockets.exceptions import InvalidStatus
 
 from everforge import AsyncEverforge
 from everforge.accounts.settings import AccountSettings
+from everforge.audit.allowance import Allowance
 from everforge.audit.recorder import Recorder
 from everforge.audit.refusals import Refusals
 from everforge.audit.settings import AuditSettings
@@ -25,11 +27,13 @@ from everforge.server.app import DOORS
 from everforge.server.doors.connect import ACTIONS
 from everforge.server.sockets import CREATES
 from everforge.server.witness import hash_of_code
+from everforge.signals import Signal
 from everforge.store.audit import AuditQuery, size_bytes
+from everforge.store.memory import MemoryStore
 from everforge.store.memory_audit import MemoryAudit
 from everforge.store.sql.store import SqlStore
 from everforge.wire.api import LogInLink
-from everforge.wire.audit import DROPPED, GENESIS, PRUNED, UNREADABLE, AuditEntry, AuditHead, Chain, ChainBroken, Seen, canonical, moment, plain
+from everforge.wire.audit import DROPPED, GENESIS, OK, PRUNED, UNREADABLE, AuditEntry, AuditHead, Chain, ChainBroken, Seen, canonical, moment, plain
 from everforge.wire.errors import DiskFull, EverforgeError
 from kit.auditlogs import LetGoMeanwhile
 from kit.service import QUIET, Running, service
@@ -639,7 +643,7 @@ async def test_old_entries_are_let_go_now_and_then(monkeypatch: pytest.MonkeyPat
 
 async def test_old_entries_are_let_go_as_soon_as_there_are_too_many() -> None:
     book = Pruned()
-    recorder = Recorder(book, replace(QUICK, audit_bytes_max=1024 * 1024, audit_age_days=0.0))
+    recorder = Recorder(book, replace(QUICK, audit_bytes_max=1024 * 1024, audit_age_days=0.0, audit_account_days=0.1))
     async with asyncio.timeout(10), recorder.running():
         for _ in range(12):
             for n in range(10):
@@ -647,6 +651,90 @@ async def test_old_entries_are_let_go_as_soon_as_there_are_too_many() -> None:
         while not await book.times.get():
             pass
         assert sum(map(size_bytes, book.kept)) <= 1.1 * 1024 * 1024
+
+
+async def test_no_account_pushes_out_what_others_did_nor_what_it_did_itself() -> None:
+    store = MemoryStore()
+    heard: list[Signal] = []
+    hosts = [f"{n}.{'a' * 60}.{'b' * 25}.example" for n in range(18)]
+    async with (
+        service(audit=replace(QUICK, audit_bytes_max=1024 * 1024, audit_age_days=0.0), store=store) as running,
+        httpx2.AsyncClient(base_url=running.url, headers={"Authorization": f"Bearer {await running.account('ada')}"}) as ada,
+    ):
+        running.service.signals.listen(heard.append)
+        await ada.post("/v1/machine/new", json={"name": "of-the-owner"}, headers=running.headers)
+        await ada.post("/v1/machine/new", json={"name": "hers"})
+        for n in range(600):
+            assert (await ada.post("/v1/machine/hers/egress", json={"deny" if n % 2 else "allow": hosts})).status_code == 200
+        for _ in range(600):
+            await ada.post(f"/v1/machine/none-{'x' * 180}/interrupt")
+        await ada.delete("/v1/machine/hers")
+        await ada.post("/v1/machine/new", json={"name": "of-the-owner-2"}, headers=running.headers)
+    found = [plain(entry) for entry in store.audit.kept]
+    assert [e["machine"] for e in found if e["action"].startswith("machine.") and e["outcome"] == OK] == [
+        "of-the-owner",
+        "hers",
+        "hers",
+        "of-the-owner-2",
+    ]
+    assert sum(map(size_bytes, store.audit.kept)) < 100_000
+    changes = [e for e in found if e["action"] == "egress.change"]
+    assert 5 < len(changes) < 100
+    assert sum(e["detail"].get("counted", 1) for e in changes) == 600
+    (counted,) = [e for e in changes if "counted" in e["detail"]]
+    assert (counted["account_name"], counted["machine"], counted["address"], counted["outcome"]) == ("ada", "hers", "127.0.0.1", OK)
+    assert counted["detail"]["since"] <= counted["time"]
+    assert {(signal.account, signal.machine) for signal in heard if signal.detail.get("limit") == "audit_account_days"} == {
+        (changes[0]["account"], None)
+    }
+    chain = Chain()
+    for entry in found:
+        chain.add(entry)
+    chain.end(await store.audit.head())
+
+
+async def test_counts_are_entries_before_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("everforge.audit.recorder.COUNT_SECONDS", 0.01)
+    book = MemoryAudit()
+    recorder = Recorder(book, replace(QUICK, audit_account_days=1e6))
+    async with asyncio.timeout(5), recorder.running():
+        counted = [await recorder.record(seen(n), wait=False) for n in range(3)]
+        while len(book.kept) < 3:
+            await asyncio.sleep(0.005)
+        assert [e.detail for e in book.kept] == [{"n": 0}, {"n": 1}, {"counted": 1, "since": moment(2)}]
+    assert counted == [0, 0, 1]
+
+
+def test_many_of_one_kind_take_no_room_from_others_and_a_day_later_there_is_room_again() -> None:
+    now = 0.0
+    allowance = Allowance(256_000, lambda: now)  # 192,000 bytes of any kind, and 1,000 of each
+
+    def some(count: int, **values: Any) -> list[int]:
+        return [allowance.count(replace(seen(n), **{"account": "ada", **values})) for n in range(count)]
+
+    own = some(1000).index(1)
+    assert 400 < own < 500
+    assert some(3, action="token.create") == some(3, outcome="MachineNotFound") == [0, 0, 0]
+    assert some(3, account="bob") == some(3, account=None) == [0, 0, 0]
+    assert some(10, action="token.create", token="t1")[-1] > 1
+    assert some(1, action="token.create", token="t2", machine="one") != [0]
+    taken = {one.action: one for one in allowance.take()}
+    assert taken["machine.exec"].detail == {"counted": 1000 - own, "since": moment(own)}
+    assert (taken["token.create"].token, taken["token.create"].machine, allowance.take()) == (None, None, [])
+    assert some(3, outcome="MachineNotFound", detail={"left_out": 7})[-1] > 0
+    assert [one.detail["left_out"] for one in allowance.take()] == [21]
+    now = 24 * 3600.0 + 1
+    assert some(3) == [0, 0, 0]
+
+
+async def test_that_young_entries_were_let_go_is_in_the_servers_log(caplog: pytest.LogCaptureFixture) -> None:
+    for age_days, told in ((1.0, True), (100.0, False)):
+        caplog.clear()
+        book = MemoryAudit()
+        recorder = Recorder(book, replace(QUICK, audit_bytes_max=1024 * 1024))
+        await book.append([Seen(time=moment(time.time() - age_days * 86_400), action="machine.exec", detail={"text": "x" * 10_000})] * 120)
+        assert await recorder.prune() > 0
+        assert ("reaches back no more than 1.0 days" in caplog.text) is told
 
 
 def test_of_many_refusals_the_first_are_entries_and_the_others_a_number() -> None:
