@@ -82,6 +82,7 @@ async def test_limits_that_a_guest_held_code_to_are_told(
         say(sandbox, replace(message, **said) if isinstance(message, End) else message)
 
     name = await new(house)
+    await house.machines.run(name, "0")
     house.machines.forge.signals.listen(heard.append)
     monkeypatch.setattr(FakeSandbox, "_say", say_more)
     await house.machines.run(name, "1")
