@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from starlette.convertors import PathConvertor, register_url_convertor
+from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Router, WebSocketRoute
 from starlette.routing import Route as Path
@@ -16,7 +17,7 @@ from everforge.wire.errors import EverforgeError, HostUnknown, RouteNotFound
 
 from .answers import refusal, to_json
 from .bounds import bounds
-from .calls import Call, new_request_id
+from .calls import Call, count_astray, new_request_id
 from .dispatch import Endpoint
 from .doors import audit, connect, egress, files, health, identity, instructions, machines, pages, repl, secrets, snapshots, tape, webhooks
 from .hosts import Hosts
@@ -77,7 +78,7 @@ def application(service: Service) -> ASGIApp:
         *(Path(path, Endpoint(service, path, methods)) for path, methods in _fixed_first(paths)),
     ]
     service.metrics.watch(service.streams, service.witness.recorder, service.webhooks)
-    return _Front(Router(routes, redirect_slashes=False, default=_not_found), Hosts(service.settings))
+    return _Front(Router(routes, redirect_slashes=False, default=_Nowhere(service)), Hosts(service.settings))
 
 
 def _fixed_first(paths: dict[str, dict[str, Route]]) -> list[tuple[str, dict[str, Route]]]:
@@ -109,14 +110,26 @@ def _header(scope: Scope, name: bytes) -> str:
     return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")
 
 
-async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
-    if scope["type"] == "lifespan":
-        return
-    await _refuse(RouteNotFound(f"there is nothing at {scope['path'][:200]}; /openapi.json lists what there is"), scope, receive, send)
+class _Nowhere:
+    """Whatever is asked for that is not here."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return
+        request_id = new_request_id()
+        error: EverforgeError = RouteNotFound(f"there is nothing at {scope['path'][:200]}; /openapi.json lists what there is")
+        try:
+            await count_astray(self._service, HTTPConnection(scope), request_id)
+        except EverforgeError as e:
+            error = e
+        await _refuse(error, scope, receive, send, request_id)
 
 
-async def _refuse(error: EverforgeError, scope: Scope, receive: Receive, send: Send) -> None:
-    response = refusal(error, new_request_id())
+async def _refuse(error: EverforgeError, scope: Scope, receive: Receive, send: Send, request_id: str | None = None) -> None:
+    response = refusal(error, request_id or new_request_id())
     if scope["type"] == "websocket":
         from starlette.websockets import WebSocket
 

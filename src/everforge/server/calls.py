@@ -13,7 +13,7 @@ from everforge.accounts.identity import Identity
 from everforge.machines.requests import KEY_LENGTH_MAX
 from everforge.machines.service import Machines
 from everforge.wire.api import Scope
-from everforge.wire.errors import InvalidInput, Unauthenticated
+from everforge.wire.errors import InvalidInput, TooMany, Unauthenticated
 
 from .service import Service
 from .witness import Sight, address_of
@@ -68,10 +68,33 @@ def new_request_id() -> str:
     return secrets.token_hex(8)
 
 
-async def identify(
-    service: Service, connection: HTTPConnection, *scopes: Scope, owner_only: bool = False, of_machines: bool = True, sight: Sight | None = None
+async def admit(
+    service: Service, connection: HTTPConnection, sight: Sight, *scopes: Scope, owner_only: bool = False, of_machines: bool = True
 ) -> Identity:
-    """Raises Unauthenticated, Forbidden; `sight` is then told who it was all the same. A token that was seen before costs no wait."""
+    """One more request, of somebody who may ask this: counted before that is looked at, since to be refused costs the server something, too.
+
+    Raises Unauthenticated, TooMany, Forbidden; `sight` is told who it was, if that is known, all the same.
+    """
+    identity = sight.caller = await identify(service, connection)
+    await count(service, identity)
+    allow(identity, *scopes, owner_only=owner_only, of_machines=of_machines)
+    return identity
+
+
+async def count_astray(service: Service, connection: HTTPConnection, request_id: str) -> None:
+    """One more request, for what this server does not have. Raises TooMany."""
+    sight = Sight(None, "nowhere", address_of(connection), request_id)
+    try:
+        await admit(service, connection, sight)
+    except Unauthenticated:
+        return  # a stranger, and counted as one
+    except TooMany as e:
+        await service.witness.saw(sight, e)
+        raise
+
+
+async def identify(service: Service, connection: HTTPConnection) -> Identity:
+    """Raises Unauthenticated; TooMany for a stranger who tries too often. A token that was seen before costs no wait."""
     accounts, token = service.accounts, bearer(connection)
     identity = accounts.cached(token)
     if identity is None:
@@ -82,15 +105,17 @@ async def identify(
         except Unauthenticated:
             accounts.throttle.count_stranger(address_of(connection))  # who has a good token is not kept out by others at the same address
             raise
-    if sight is not None:
-        sight.caller = identity
+    return identity
+
+
+def allow(identity: Identity, *scopes: Scope, owner_only: bool = False, of_machines: bool = True) -> None:
+    """Raises Forbidden."""
     for scope in scopes:
         identity.require(scope)
     if not of_machines:
         identity.require_everything()
     if owner_only:
         identity.require_owner()
-    return identity
 
 
 async def count(service: Service, identity: Identity) -> None:

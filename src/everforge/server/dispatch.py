@@ -17,7 +17,7 @@ from everforge.wire.errors import EverforgeError, MethodNotAllowed, Unauthentica
 
 from .answers import VERSION_HEADER, departing, refusal
 from .bodies import decode, decode_query, query_values, read_body
-from .calls import Call, bearer, check_key, count, identify, new_request_id
+from .calls import Call, admit, allow, bearer, check_key, count_astray, identify, new_request_id
 from .routes import Route
 from .service import Service
 from .streams import Cut
@@ -61,6 +61,7 @@ class Endpoint:
         try:
             route = self._routes.get("GET" if request.method == "HEAD" else request.method)
             if route is None:
+                await count_astray(self._service, request, request_id)
                 response = refusal(MethodNotAllowed(f"{self._path} takes {self._allow}, not {request.method[:20]}"), request_id)
                 response.headers["Allow"] = self._allow
                 return response
@@ -92,13 +93,9 @@ class Endpoint:
     async def _handle(self, route: Route, request: Request, request_id: str, sight: Sight) -> Response:
         sight.machine = request.path_params.get("name")
         sight.notes |= of_path(request.path_params)
-        caller = (
-            None
-            if route.scope is None
-            else await identify(self._service, request, route.scope, owner_only=route.owner_only, of_machines=route.of_machines, sight=sight)
-        )
-        if caller is not None:
-            await count(self._service, caller)
+        caller = None
+        if route.scope is not None:
+            caller = await admit(self._service, request, sight, route.scope, owner_only=route.owner_only, of_machines=route.of_machines)
         elif route.action is not None:  # sign-up, log-in; to look at what everybody may see is cheap, and how one knows that the server lives
             self._service.accounts.throttle.count_stranger(sight.address)
         given: dict[str, Any] = {}
@@ -109,7 +106,8 @@ class Endpoint:
         if route.body is not None:
             given["body"] = await self._body(route, route.body, request)
             if route.scope is not None:  # its body took its time, and the token may be good no longer
-                caller = await identify(self._service, request, route.scope, owner_only=route.owner_only, of_machines=route.of_machines)
+                caller = await identify(self._service, request)
+                allow(caller, route.scope, owner_only=route.owner_only, of_machines=route.of_machines)
         made = route.handler(Call(self._service, request, caller, request_id, sight), **given)
         found = await made if inspect.isawaitable(made) else made
         if route.action is not None:

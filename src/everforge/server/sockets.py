@@ -18,7 +18,7 @@ from everforge.wire.ids import show
 
 from .answers import refusal, to_json
 from .bodies import TOO_HEAVY, decode
-from .calls import bearer, count, identify, new_request_id
+from .calls import admit, bearer, count, new_request_id
 from .departures import LARGE_BYTES, Departures, size_of
 from .service import Service
 from .weight import is_too_heavy
@@ -113,9 +113,8 @@ class SocketEndpoint:
         await websocket.receive()  # websocket.connect
         sight = _sight(websocket, request_id)
         try:
-            identity = await identify(self._service, websocket, *self._scopes, sight=sight)
+            identity = await admit(self._service, websocket, sight, *self._scopes)
             self._service.streams.check_room(identity)
-            await count(self._service, identity)
             scene = Scene(self._service.witness, identity, sight.address, request_id, lambda: count(self._service, identity))
             talk = await self._open(self._service, identity, websocket, scene)
         except EverforgeError as e:

@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
 from everforge import Everforge
 from everforge.accounts.quotas import AccountQuotas, check_quota
@@ -427,6 +428,56 @@ async def test_strangers_are_counted_by_their_address_and_those_with_a_token_are
         assert (await stranger.get("/healthz")).status_code == 200
         for _ in range(20):
             assert (await stranger.get("/v1/whoami", headers=running.headers)).status_code == 200
+
+
+REFUSED = {
+    "for its scope": ("POST", "/v1/machine/new", 403),
+    "for its tags": ("GET", "/v1/usage", 403),
+    "for who it is": ("GET", "/v1/accounts", 403),
+    "a machine that is not there": ("GET", "/v1/machine/none-such", 404),
+    "a route that is not there": ("GET", "/v1/none-such", 404),
+    "a method that is not there": ("PUT", "/v1/whoami", 405),
+}
+
+
+@pytest.mark.parametrize(("method", "path", "status"), REFUSED.values(), ids=list(REFUSED))
+async def test_what_is_refused_counts_as_a_request_of_its_account(
+    owner: httpx2.AsyncClient, ada: httpx2.AsyncClient, running: Running, method: str, path: str, status: int
+) -> None:
+    who = await running.accounts.identify(ada.headers["authorization"].removeprefix("Bearer "))
+    weak = (await running.accounts.new_token(who, scopes=["read"], tags={"team": "red"})).token
+    await set_quota(owner, requests_per_second=0.001)  # one, and then nothing for long
+    answers = [await owner.request(method, path, headers={"Authorization": f"Bearer {weak}"}, json={}) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [status, 429]
+    assert answers[1].json()["details"]["limit"] == "requests_per_second"
+    assert 'everforge_limit_hits_total{limit="requests_per_second"} 1.0' in (await owner.get("/metrics")).text
+    assert (await ada.get("/v1/whoami")).status_code == 429  # it is the account's, whichever of its tokens asks
+
+
+@pytest.mark.parametrize(
+    ("path", "scopes", "status"), [("one/connect", ["read"], 403), ("none/connect", ["read", "exec"], 404), ("x", ["read"], 404)]
+)
+async def test_a_socket_that_is_refused_counts_too(
+    owner: httpx2.AsyncClient, ada: httpx2.AsyncClient, running: Running, path: str, scopes: list[str], status: int
+) -> None:
+    who = await running.accounts.identify(ada.headers["authorization"].removeprefix("Bearer "))
+    weak = (await running.accounts.new_token(who, scopes=scopes)).token
+    await set_quota(owner, requests_per_second=0.001)
+    statuses: list[int] = []
+    for _ in range(2):
+        with pytest.raises(InvalidStatus) as refused:
+            async with connect(f"{running.ws}/v1/machine/{path}", additional_headers={"Authorization": f"Bearer {weak}"}):
+                pass
+        statuses.append(refused.value.response.status_code)
+    assert statuses == [status, 429]
+
+
+async def test_strangers_who_ask_for_what_is_not_there_are_counted_by_their_address() -> None:
+    strict = AccountSettings(stranger_requests_per_second=0.01, request_burst_seconds=200.0)
+    async with service(accounts=strict) as running, httpx2.AsyncClient(base_url=running.url) as stranger:
+        asked = [("GET", "/none"), ("PUT", "/healthz"), ("GET", "/none")]
+        assert [(await stranger.request(method, path)).status_code for method, path in asked] == [404, 405, 429]
+        assert (await stranger.get("/none", headers=running.headers)).status_code == 404
 
 
 @pytest.fixture
