@@ -108,6 +108,30 @@ class AccountSuite:
         with pytest.raises(AccountNotFound):
             await store.accounts.add_token(token(account("nobody")), 1)
 
+    async def test_a_revoked_token_keeps_its_tags_no_longer(self, store: Store) -> None:
+        ann = account("ann")
+        mine = token(ann, tags={"team": "red"})
+        await store.accounts.add_account(ann, mine)
+        await store.accounts.revoke_token(ann.id, mine.id, 2.0)
+        assert await store.accounts.token(mine.id) == (replace(mine, revoked_at=2.0, tags={}), ann)
+
+    @pytest.mark.parametrize("way", ["revoked", "expired"])
+    async def test_of_tokens_that_are_good_no_longer_an_account_keeps_as_many_as_it_may_have_of_others(self, store: Store, way: str) -> None:
+        ann, bob = account("ann"), account("bob")
+        others = token(bob, expires_at=0.5)
+        await store.accounts.add_account(bob, others)
+        await store.accounts.add_account(ann)
+        made: list[TokenRecord] = []
+        for n in range(10):
+            now = 10.0 + n
+            made.append(token(ann, created_at=now, expires_at=now + 0.5 if way == "expired" else None))
+            await store.accounts.add_token(made[-1], 3)
+            if way == "revoked":
+                await store.accounts.revoke_token(ann.id, made[-1].id, now + 0.5)
+        await store.accounts.add_token(token(ann, created_at=30.0), 3)
+        assert [n for n, one in enumerate(made) if await store.accounts.token(one.id)] == [7, 8, 9]  # the newest
+        assert await store.accounts.token(others.id) is not None
+
     async def test_a_deleted_account_is_gone_with_its_tokens_and_its_name_is_free(self, store: Store) -> None:
         ann = account("ann", "a@example.org")
         mine = token(ann)

@@ -18,7 +18,7 @@ _EMAIL = re.compile(rf"[a-zA-Z0-9!#$%&'*+/=?^_`{{|}}~.-]{{1,64}}@{_LABEL}(?:\.{_
 EMAIL_LENGTH_MAX = 254
 TOKEN_NAME_LENGTH_MAX = 100
 TAGS_MAX = 16
-TAG_LENGTH_MAX = 256
+TAG_BYTES_MAX = 256  # as a machine's, of a name and of a value
 
 
 def account_name(value: object) -> str:
@@ -55,14 +55,14 @@ def tags(value: object) -> dict[str, str]:
     """Of machines that a token is for."""
     found = dict(cast("Mapping[Any, Any]", value)) if isinstance(value, Mapping) else None
     if found is None or len(found) > TAGS_MAX or not all(_is_tag(name) and _is_tag(text) for name, text in found.items()):
-        raise InvalidInput(f"tags of a token are at most {TAGS_MAX} names with their values, texts of up to {TAG_LENGTH_MAX} characters")
+        raise InvalidInput(f"tags of a token are at most {TAGS_MAX} names with their values, printable texts of up to {TAG_BYTES_MAX} bytes")
     if "" in found:
         raise InvalidInput("a tag has a name")
     return found
 
 
 def _is_tag(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= TAG_LENGTH_MAX and value.isprintable()
+    return isinstance(value, str) and value.isprintable() and len(value.encode()) <= TAG_BYTES_MAX
 
 
 def expires_at(value: object, now: float) -> float | None:

@@ -33,7 +33,9 @@ from .throttle import Throttle
 log = logging.getLogger(__name__)
 UPKEEP_SECONDS = 60.0  # a crash forgets no more of when tokens were used
 PRUNE_ROUNDS = 60
-FORGOTTEN_SECONDS = 30 * 24 * 3600.0  # tokens and invitations that are good no longer stay so long, for whoever asks what happened
+FORGOTTEN_SECONDS = (
+    30 * 24 * 3600.0
+)  # tokens and invitations that are good no longer stay so long, if not too many follow them, for whoever asks what happened
 KEY_FILE = "token.key"
 OWNER_TOKEN_FILE = "owner.token"
 ACCOUNTS_PAGE_MAX = 1_000
@@ -164,9 +166,10 @@ class Accounts:
         if identity.expires_at is not None and (until is None or until > identity.expires_at):
             raise Forbidden("a token cannot make one that lives longer than itself")
         limits = requests.tags({} if tags is None else tags)
+        together = requests.tags({**limits, **identity.tags})
         if clash := [name for name, value in identity.tags.items() if limits.get(name, value) != value]:
             raise Forbidden(f"a token cannot make one for other machines than its own: {clash[0]}")
-        return await to_its_end(self._add_token(identity, requests.token_name(name), wanted, until, {**limits, **identity.tags}))
+        return await to_its_end(self._add_token(identity, requests.token_name(name), wanted, until, together))
 
     async def _add_token(
         self, identity: Identity, name: str | None, scopes: frozenset[str], expires_at: float | None, tags: Mapping[str, str]

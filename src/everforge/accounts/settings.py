@@ -30,8 +30,8 @@ class AccountSettings:
     stranger_requests_per_second: float = 50.0  # from one address (IPv6: one /64) without a token that is known; 0: no limit
     request_burst_seconds: float = 2.0  # what comes in that time may come at once
 
-    tokens_max: int = 100  # per account, neither revoked nor expired
-    cached_tokens_max: int = 10_000  # some 500 bytes each
+    tokens_max: int = 100  # per account, neither revoked nor expired; of those that are, as many are kept
+    cached_tokens_max: int = 10_000  # some 500 bytes each, and up to 10 KB with tags
 
     smtp_url: str = ""  # smtp://user:password@host:587 or smtps://…; if empty, a sign-up answers with the token itself
     mail_from: str = ""

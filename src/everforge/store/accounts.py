@@ -82,11 +82,12 @@ class AccountBook(Protocol):
         ...
 
     async def add_token(self, token: TokenRecord, at_most: int) -> None:
-        """Durably. Raises AccountNotFound; TooMany if the account would have more that are neither revoked nor expired."""
+        """Durably. Of those that are revoked or expired as many stay, the newest. Raises AccountNotFound; TooMany if the account would have more
+        that are neither."""
         ...
 
     async def token(self, id: TokenId) -> tuple[TokenRecord, AccountRecord] | None:
-        """With the account that it is of. Also one that is revoked or expired, until it is pruned."""
+        """With the account that it is of. Also one that is revoked or expired, until newer ones take its place or it is pruned."""
         ...
 
     async def tokens(self, account: AccountId) -> Sequence[TokenRecord]:
@@ -94,7 +95,7 @@ class AccountBook(Protocol):
         ...
 
     async def revoke_token(self, account: AccountId, id: TokenId, at: float) -> None:
-        """Durably. Raises TokenNotFound if the account has none of that id that is not revoked."""
+        """Durably; its tags go, which may be large. Raises TokenNotFound if the account has none of that id that is not revoked."""
         ...
 
     async def note_used(self, used: Mapping[TokenId, float]) -> None:

@@ -64,7 +64,7 @@ class MemoryAccounts:
         self._deleted.add(id)
         revoked = [token.id for token in await self.tokens(id)]
         for token in revoked:
-            self._tokens[token] = replace(self._tokens[token], revoked_at=at)
+            self._tokens[token] = replace(self._tokens[token], revoked_at=at, tags={})
         return revoked
 
     async def quota(self, account: AccountId) -> QuotaRecord:
@@ -86,6 +86,9 @@ class MemoryAccounts:
         if len(living) >= at_most:
             raise TooMany(f"an account has {at_most} tokens at most; revoke one that is no longer used")
         self._tokens[token.id] = token
+        over = sorted((ended, t.id) for t in self._tokens.values() if t.account == token.account and (ended := _ended(t, token.created_at)))
+        for _, id in over[: max(0, len(over) - at_most)]:
+            del self._tokens[id]
 
     async def token(self, id: TokenId) -> tuple[TokenRecord, AccountRecord] | None:
         token = self._tokens.get(id)
@@ -100,7 +103,7 @@ class MemoryAccounts:
         token = self._tokens.get(id)
         if token is None or token.account != account or token.revoked_at is not None:
             raise TokenNotFound("there is no such token")
-        self._tokens[id] = replace(token, revoked_at=at)
+        self._tokens[id] = replace(token, revoked_at=at, tags={})
 
     async def note_used(self, used: Mapping[TokenId, float]) -> None:
         for id, at in used.items():
@@ -119,6 +122,12 @@ class MemoryAccounts:
     async def prune(self, before: float) -> None:
         self._tokens = {id: t for id, t in self._tokens.items() if not _over(t.revoked_at, before) and not _over(t.expires_at, before)}
         self._invitations = {id: i for id, i in self._invitations.items() if not _over(i.used_at, before) and not _over(i.expires_at, before)}
+
+
+def _ended(token: TokenRecord, now: float) -> float | None:
+    if token.revoked_at is not None:
+        return token.revoked_at
+    return token.expires_at if token.expires_at is not None and token.expires_at <= now else None
 
 
 def _over(time: float | None, before: float) -> bool:

@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from everforge.machines.requests import NewMachine
 from everforge.server.app import DOORS
-from everforge.wire.errors import Forbidden
+from everforge.wire.errors import Forbidden, InvalidInput
 from kit.service import Running, service
 
 TAGS = {"team": "red"}
@@ -161,9 +161,19 @@ async def test_what_is_the_whole_accounts_is_not_for_it(case: Case) -> None:
     assert (await case.ask("GET", "/v1/account")).json()["token"]["tags"] == TAGS
 
 
+async def test_tokens_made_by_tokens_have_no_more_tags_together_than_one_may_have(case: Case) -> None:
+    accounts = case.running.accounts
+    red = await accounts.identify(case.token)
+    made = await accounts.new_token(red, tags={f"tag{n}": "x" for n in range(15)})
+    assert len(made.record.tags) == 16
+    with pytest.raises(InvalidInput, match="16"):
+        await accounts.new_token(await accounts.identify(made.token), tags={"more": "x"})
+
+
 async def test_tags_that_are_none_are_refused(case: Case) -> None:
-    for tags in ({"": "x"}, {"k": "a\nb"}, {str(n): "x" for n in range(17)}):
+    for tags in ({"": "x"}, {"k": "a\nb"}, {str(n): "x" for n in range(17)}, {"k": "\N{SNAKE}" * 65}, {"\N{SNAKE}" * 65: "v"}):
         assert (await case.ask("POST", "/v1/tokens", case.running.token, json={"tags": tags})).status_code == 400
+    assert (await case.ask("POST", "/v1/tokens", case.running.token, json={"tags": {"k": "\N{SNAKE}" * 64}})).status_code == 200  # 256 bytes
     made = await case.ask("POST", "/v1/tokens", case.running.token, json={"tags": TAGS, "scopes": ["read"]})
     assert made.json()["tags"] == TAGS
     listed = (await case.ask("GET", "/v1/tokens", case.running.token)).json()["tokens"]

@@ -51,8 +51,14 @@ class AccountStatements:
         self.tokens = self._text(sa.select(*tokens.c).where(of_account).order_by(tokens.c.created_at, tokens.c.id))
         lives = sa.or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > sa.bindparam("now"))
         self.count_tokens = self._text(sa.select(sa.func.count()).select_from(tokens).where(of_account, lives))
-        self.revoke_all = self._text(sa.update(tokens).where(of_account).values(revoked_at=sa.bindparam("at")))
-        self.revoke = self._text(sa.update(tokens).where(of_account, tokens.c.id == _text("token")).values(revoked_at=sa.bindparam("at")))
+        revoked: dict[str, Any] = {"revoked_at": sa.bindparam("at"), "tags": sa.literal_column("'{}'")}
+        self.revoke_all = self._text(sa.update(tokens).where(of_account).values(revoked))
+        self.revoke = self._text(sa.update(tokens).where(of_account, tokens.c.id == _text("token")).values(revoked))
+        over = sa.or_(tokens.c.revoked_at.is_not(None), tokens.c.expires_at <= sa.bindparam("now"))
+        found = sa.select(tokens.c.id).where(tokens.c.account == _text("account"), over)
+        newest_first = sa.func.coalesce(tokens.c.revoked_at, tokens.c.expires_at).desc(), tokens.c.id.desc()
+        beyond = found.order_by(*newest_first).offset(sa.bindparam("at_most", type_=sa.BigInteger))
+        self.forget_tokens = self._text(sa.delete(tokens).where(tokens.c.id.in_(beyond)))
         self.note_used = self._text(sa.update(tokens).where(tokens.c.id == _text("token")).values(last_used_at=sa.bindparam("at")))
 
     def _of_invitations(self) -> None:

@@ -109,6 +109,7 @@ class SqlAccounts:
             if connection.execute(self._statements.count_tokens, living).fetchone()[0] >= at_most:
                 raise TooMany(f"an account has {at_most} tokens at most; revoke one that is no longer used")
             connection.execute(self._statements.insert_token, _token_row(token))
+            connection.execute(self._statements.forget_tokens, {**living, "at_most": at_most})
 
         await self._writer.write(apply, durable=True)
 
