@@ -47,9 +47,16 @@ class MemoryWebhooks:
             self._deliveries[one.id] = one
         return left_out
 
-    async def due(self, before: float, limit: int, busy: Collection[str] = ()) -> Sequence[DeliveryRecord]:
-        found = [one for one in self._deliveries.values() if one.dead_at is None and one.next_at < before and one.webhook not in busy]
-        return sorted(found, key=lambda one: one.next_at)[:limit]
+    async def due(
+        self, before: float, of_each: int, busy: Collection[str] = (), busy_accounts: Collection[AccountId] = ()
+    ) -> Sequence[DeliveryRecord]:
+        waiting = [one for one in self._deliveries.values() if one.dead_at is None and one.next_at < before]
+        found, of = list[DeliveryRecord](), Counter[AccountId]()
+        for one in sorted(waiting, key=lambda one: one.next_at):
+            if one.webhook not in busy and one.account not in busy_accounts and of[one.account] < of_each:
+                of[one.account] += 1
+                found.append(one)
+        return found
 
     async def hasten(self, latest: Sequence[float]) -> None:
         for one in [one for one in self._deliveries.values() if one.dead_at is None]:

@@ -54,8 +54,11 @@ class WebhookBook(Protocol):
         """A killed server does not lose them when it returns. How many found no place, since so many wait for the same webhook already."""
         ...
 
-    async def due(self, before: float, limit: int, busy: Collection[str] = ()) -> Sequence[DeliveryRecord]:
-        """Those to be tried before that time, the longest waiting first; dead ones aside, and those of webhooks that are busy."""
+    async def due(
+        self, before: float, of_each: int, busy: Collection[str] = (), busy_accounts: Collection[AccountId] = ()
+    ) -> Sequence[DeliveryRecord]:
+        """Those to be tried before that time, so many of each account, the longest waiting first; dead ones aside, and those of webhooks and of
+        accounts that are busy."""
         ...
 
     async def hasten(self, latest: Sequence[float]) -> None:

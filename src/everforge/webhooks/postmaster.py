@@ -30,7 +30,7 @@ from .places import NotReached, place_of
 from .post import post
 from .roll import Roll
 from .settings import WebhookSettings
-from .slots import AT_ONCE_MAX, Slots
+from .slots import COMMON_MAX, OF_ACCOUNT_MAX, Slots
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0  # after which the store is asked again for what has become due
@@ -55,7 +55,7 @@ class Postmaster:
         self._book = book
         self._settings = settings
         self._roll = roll
-        self._resolve = Asker(resolve, AT_ONCE_MAX)
+        self._resolve = Asker(resolve, COMMON_MAX)
         self._clock = clock  # what others read: signatures, and when one was given up
         self.steady = steady or steady_clock()  # what tries go by
         self._under_way: dict[str, asyncio.Task[None]] = {}  # by delivery
@@ -96,11 +96,14 @@ class Postmaster:
 
     async def _send_due(self) -> bool:
         """Does anything wait for its time?"""
-        while not self._slots.full:
-            found = [d for d in await self._book.due(self.steady(), AT_ONCE_MAX * 2, self._busy()) if d.id not in self._under_way]
-            if not found:
-                break
-            self._begin(found[0])
+        begun = True
+        while begun and not self._slots.full:
+            begun, under_way, slots = False, set(self._under_way), self._slots  # one that arrives while the store is asked may be in its answer still
+            found = await self._book.due(self.steady(), OF_ACCOUNT_MAX * 2, slots.busy_webhooks, slots.busy_accounts)
+            for delivery in slots.in_turn(one for one in found if one.id not in under_way):
+                if slots.has_room(delivery):
+                    self._begin(delivery)
+                    begun = True
         return bool(await self._book.waiting())
 
     async def _hasten(self) -> None:
@@ -111,10 +114,6 @@ class Postmaster:
                 pauses.append(self._pause(len(pauses)))
             await self._book.hasten([now + pause * (1 + SPREAD) for pause in pauses])
             self._hastened = True
-
-    def _busy(self) -> set[str]:
-        of_busy = {one.id for account in self._slots.busy_accounts for one in self._roll.of(account)}
-        return of_busy | set(self._slots.busy_webhooks)
 
     def _begin(self, delivery: DeliveryRecord) -> None:
         task = asyncio.ensure_future(self._try(delivery))

@@ -247,6 +247,51 @@ async def test_an_account_whose_webhooks_do_not_answer_keeps_no_other_waiting(re
             assert deaf.letters.empty()
 
 
+async def silent_accounts(hooks: Webhooks, deaf: Hook, count: int, each: int) -> tuple[AccountId, ...]:
+    """So many accounts, with webhooks that never answer."""
+    accounts = tuple(AccountId(f"a{n}") for n in range(count))
+    for account in accounts:
+        for _ in range(each):
+            await hooks.add(account, deaf.url)
+    return accounts
+
+
+async def test_any_number_of_accounts_whose_webhooks_do_not_answer_keep_no_other_waiting(receiver: Hook, store: Any) -> None:
+    async with hook() as deaf:
+        deaf.silent = True
+        hooks = Webhooks(store.webhooks, store.accounts, replace(QUICK, webhook_hosts_open=(receiver.place, deaf.place), webhook_seconds=60.0))
+        async with hooks.running():
+            accounts = await silent_accounts(hooks, deaf, 40, 2)
+            await hooks.add(OWNER, receiver.url)
+            for _ in range(5):
+                hooks.tell(Event("machine.broken", accounts, None, "one", 1.5))
+            heard: set[str] = set()
+            while len(heard) < 40:  # until each of them has what it may have under way
+                heard.add((await deaf.letter()).headers["webhook-id"])
+            for _ in range(3):
+                hooks.tell(Event("limit.hit", (OWNER,), OWNER, None, 1.5))
+                assert (await receiver.letter()).json["type"] == "limit.hit"
+
+
+async def test_where_there_are_more_of_them_than_places_they_take_turns_by_account(
+    receiver: Hook, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots, "AT_ONCE_MAX", 4)
+    monkeypatch.setattr(slots, "COMMON_MAX", 2, raising=False)
+    async with hook() as deaf:
+        deaf.silent = True
+        hooks = Webhooks(store.webhooks, store.accounts, replace(QUICK, webhook_hosts_open=(receiver.place, deaf.place), webhook_seconds=0.05))
+        async with hooks.running():
+            accounts = await silent_accounts(hooks, deaf, 6, 2)
+            await hooks.add(OWNER, receiver.url)
+            for _ in range(20):
+                hooks.tell(Event("machine.broken", accounts, None, "one", 1.5))
+            await deaf.letter()
+            hooks.tell(Event("limit.hit", (OWNER,), OWNER, None, 1.5))
+            assert (await receiver.letter()).json["type"] == "limit.hit"
+            assert deaf.letters.qsize() <= 6 + 4 + 1  # a turn of each, what was under way, and what began meanwhile; of 240
+
+
 async def test_an_outcome_that_cannot_be_noted_is_noted_later_and_nothing_is_sent_twice_for_it(
     receiver: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:

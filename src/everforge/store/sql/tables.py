@@ -314,6 +314,7 @@ deliveries = sa.Table(
     sqlite_with_rowid=False,
 )
 _index("deliveries_by_time", deliveries.c.next_at, where="dead_at IS NULL")
+_index("deliveries_by_account_and_time", deliveries.c.account, deliveries.c.next_at, where="dead_at IS NULL")
 sa.Index("deliveries_by_webhook", deliveries.c.webhook, deliveries.c.created_at, deliveries.c.id)
 sa.Index("deliveries_by_account", deliveries.c.account, deliveries.c.created_at, deliveries.c.id)
 

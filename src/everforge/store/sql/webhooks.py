@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -25,7 +26,15 @@ _ENQUEUE = insert_text(deliveries)
 _COLUMNS = ", ".join(c.name for c in deliveries.c)
 _WAIT_FOR = "SELECT COUNT(*) FROM deliveries WHERE webhook = :webhook AND dead_at IS NULL"
 _WAITING = "SELECT COUNT(*) FROM deliveries WHERE dead_at IS NULL"
-_DUE = f"SELECT {_COLUMNS} FROM deliveries WHERE dead_at IS NULL AND next_at < :before AND webhook NOT IN ({{busy}}) ORDER BY next_at LIMIT :limit"
+_HEARERS = "SELECT DISTINCT account FROM webhooks WHERE account NOT IN (SELECT value FROM json_each(:busy_accounts))"
+_FIRST = (
+    "SELECT id FROM deliveries WHERE account = hearers.account AND dead_at IS NULL AND next_at < :before"
+    " AND webhook NOT IN (SELECT value FROM json_each(:busy)) ORDER BY next_at LIMIT :of_each"
+)
+_DUE = (
+    f"SELECT {', '.join(f'found.{c.name}' for c in deliveries.c)} FROM ({_HEARERS}) AS hearers"
+    f" CROSS JOIN deliveries AS found WHERE found.id IN ({_FIRST}) ORDER BY found.next_at"  # CROSS: in that order
+)
 _HASTEN = "UPDATE deliveries SET next_at = :latest WHERE dead_at IS NULL AND next_at > :latest AND attempts BETWEEN :least AND :most"
 _FAILED = "UPDATE deliveries SET attempts = :attempts, next_at = :next_at, error = :error WHERE id = :id"
 _BURY = "UPDATE deliveries SET attempts = :attempts, error = :error, dead_at = :at WHERE id = :id"
@@ -78,10 +87,11 @@ class SqlWebhooks:
 
         return await self._writer.write(apply, durable=False)
 
-    async def due(self, before: float, limit: int, busy: Collection[str] = ()) -> Sequence[DeliveryRecord]:
-        names = {f"busy{n}": id for n, id in enumerate(busy)}
-        statement = _DUE.format(busy=", ".join(f":{name}" for name in names))
-        return [_to_delivery(row) for row in await self._rows(statement, {"before": before, "limit": limit, **names})]
+    async def due(
+        self, before: float, of_each: int, busy: Collection[str] = (), busy_accounts: Collection[AccountId] = ()
+    ) -> Sequence[DeliveryRecord]:
+        aside = {"busy": json.dumps(list(busy)), "busy_accounts": json.dumps(list(busy_accounts))}
+        return [_to_delivery(row) for row in await self._rows(_DUE, {"before": before, "of_each": of_each, **aside})]
 
     async def hasten(self, latest: Sequence[float]) -> None:
         last = len(latest) - 1
