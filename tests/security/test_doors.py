@@ -8,8 +8,10 @@ import re
 import socket
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,18 @@ def test_a_token_that_was_revoked_is_good_for_nothing_from_then_on(served: Comma
     assert http.get("/v1/whoami", headers=bearer(token)).status_code == 200
     assert http.delete(f"/v1/tokens/{id}", headers=bearer(served.token)).status_code == 200
     assert http.get("/v1/whoami", headers=bearer(token)).status_code == 401
+
+
+def test_a_token_that_has_expired_is_good_for_nothing_from_then_on(served: CommandServer, http: httpx2.Client) -> None:
+    until = time.time() + 3.0  # as the server's clock has it, which is this one
+    token = http.post("/v1/tokens", headers=bearer(served.token), json={"expires_at": datetime.fromtimestamp(until, UTC).isoformat()}).json()["token"]
+    statuses: list[tuple[bool, int]] = []
+    while not statuses or statuses[-1][1] == 200:
+        answer = http.get("/v1/whoami", headers=bearer(token))
+        statuses.append((time.time() < until, answer.status_code))
+    assert statuses[0] == (True, 200)
+    assert statuses[-1] == (False, 401)
+    assert (False, 200) not in statuses[:-2]  # the one that was under way at that moment may be
 
 
 def test_a_token_gives_away_no_more_than_it_has(served: CommandServer, http: httpx2.Client) -> None:

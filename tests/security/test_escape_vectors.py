@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import tarfile
 from collections.abc import Iterator
@@ -515,6 +516,16 @@ def test_a_personality_changes_nothing_but_the_process_that_takes_it(saw: Saw) -
 
 
 # --- pid 1 ---------------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_end_that_code_only_prints_is_none(fresh: Machine) -> None:
+    """What it wrote looks like a good end, and then its interpreter is gone: the agent tells what became of it."""
+    pretended = json.dumps({"type": "result", "instruction": 0, "result": {"end": "value", "value": "42"}})
+    told = fresh.run(f"import os\nos.write(1, {pretended!r}.encode() + b'\\n')\nos._exit(0)")
+    assert (told.end, told.value) == ("error", None)
+    assert "InterpreterDied" in (told.error or "")
+    assert pretended in told.stdout
+    assert fresh.run("6 * 7").value == "42"
 
 
 def test_the_agent_cannot_be_traced_read_written_or_signalled(saw: Saw) -> None:

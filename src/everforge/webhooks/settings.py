@@ -14,7 +14,7 @@ class WebhookSettings:
     webhook_seconds: float = 10.0  # for one try, from the name to the answer
     webhook_tries: int = 8
     webhook_pause_seconds: float = 5.0  # before the second try; four times as long before each of those that follow, and
-    webhook_pause_seconds_max: float = 6 * 3600.0  # never longer: the last of eight tries comes some twelve hours after the first
+    webhook_pause_seconds_max: float = 6 * 3600.0  # never longer, for those who set more tries: the last of eight comes 7.6 hours after the first
     webhook_queue_max: int = 1_000  # events that wait for one webhook; more are counted and let go
     webhook_dead_max: int = 1_000  # of one account: what was tried often enough; the oldest go first
     burst_seconds: float = 60.0  # in which what comes in bursts is counted, and told once

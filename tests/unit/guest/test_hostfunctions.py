@@ -479,6 +479,23 @@ ask("and it goes on")
     assert guest.finish(answer_to_the_next).end.end == "value"
 
 
+def test_an_instruction_may_call_so_often_and_the_code_is_told_when_it_was_too_often(guest: Guest) -> None:
+    code = """
+import sys
+limits = vars(sys.modules[type(ask).__module__])
+kept, limits["CALLS_MAX"] = limits["CALLS_MAX"], 3
+try:
+    for n in range(4): ask(n)
+except RuntimeError as e:
+    print(n, e)
+limits["CALLS_MAX"] = kept
+"""
+    number = begin(guest, code)
+    for _ in range(3):
+        answer(guest)
+    assert "3 one instruction may call functions of the client's program 3 times" in guest.finish(number).stdout[0]
+
+
 HOSTILE = """
 import json, time
 def call(number, function="ask", *args, ascii=True):

@@ -434,6 +434,22 @@ async def test_more_calls_at_once_than_may_be_are_refused(house: House) -> None:
     assert (await result(machines, number)).end == "lost"
 
 
+async def test_more_calls_in_all_than_may_be_cost_a_hostile_guest_its_sandbox_though_all_were_answered(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("everforge.machines.calls.CALLS_MAX", 20)
+    machines = await machine(house)
+    number = await begin(machines)
+    for call in range(20):
+        if call:
+            await _say(house, Call(number, call, "ask"))
+        await called(machines, number, call)
+        if call:  # the first is the code's own, which waits meanwhile
+            await machines.answer("m", number, call, value=1)
+    await _say(house, Call(number, 20, "ask"))
+    assert (await result(machines, number)).end == "lost"
+
+
 async def test_calls_that_are_larger_together_than_they_may_be_cost_a_hostile_guest_its_sandbox(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

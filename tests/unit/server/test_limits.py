@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import httpx2
 import pytest
@@ -17,8 +17,8 @@ from websockets.asyncio.client import connect
 from everforge.accounts.links import LINKS_MAX
 from everforge.machines.requests import KEY_LENGTH_MAX
 from everforge.machines.service import Machines
-from everforge.machines.settings import MachineSettings
 from everforge.server.arrivals import FREE_BYTES
+from everforge.server.configuration import Configuration
 from everforge.server.connections import PIPELINE_MAX
 from everforge.server.doors import connect as connect_door
 from everforge.server.doors.machines import LOOKED_AT_MAX
@@ -40,23 +40,39 @@ LONG_SECONDS = 30.0  # far more than any of the short ones here
 
 
 def shown(name: str, value: float) -> str:
+    if value == 0:
+        return "0"
     if "_bytes" in name:
-        unit, size = next((unit, size) for unit, size in (("GB", GB), ("MB", MB), ("KB", KB)) if value >= size)
+        unit, size = next((unit, size) for unit, size in (("GB", GB), ("MB", MB), ("KB", KB), ("bytes", 1)) if value >= size)
         return f"{value / size:g} {unit}"
     if "_mb" in name:
         return f"{value:,} MB"
     plain = f"{value:,g}" if value < 1e5 else f"{value:,.0f}"
-    return f"{plain} s" if "_seconds" in name else plain
+    unit = next((unit for part, unit in (("_seconds", " s"), ("_hours", " h")) if part in name), "")
+    return f"{plain}{unit}"
 
 
-def test_the_document_has_every_setting_with_its_default() -> None:
-    told = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE))
-    settings = ServerSettings()
-    servers = {f.name: shown(f.name, getattr(settings, f.name)) for f in fields(settings) if f.name not in NO_LIMITS}
-    machines = {f.name: shown(f.name, getattr(MachineSettings(), f.name)) for f in fields(MachineSettings) if f.name in told}
-    assert told == servers | machines
-    promised = {"memory_mb", "cpus", "disk_mb", "processes", "open_files", "timeout_seconds", "output_bytes_max", "result_bytes_max", "queue_max"}
-    assert promised <= set(machines)
+PARTS = [part for name, part in get_type_hints(Configuration).items() if name != "given"]
+PAGES = {"ServerSettings": "server", "MachineSettings": "server", "AccountSettings": "accounts"}
+PAGES |= {"EgressSettings": "egress", "AuditSettings": "audit", "WebhookSettings": "webhooks"}
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+def test_the_documents_have_every_limit_with_its_default(part: Any) -> None:
+    page = PAGES[part.__name__]
+    if page != "server":
+        assert f"[{page}.md]({page}.md)" in DOCUMENT.read_text(encoding="utf-8").partition("## What bounds it")[2]
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \|", DOCUMENT.with_name(f"{page}.md").read_text(encoding="utf-8"), re.MULTILINE)
+    defaults = {f.name: getattr(part(), f.name) for f in fields(part) if f.name not in NO_LIMITS}
+    limits = {name: shown(name, value) for name, value in defaults.items() if type(value) in (int, float)}
+    assert {name: default for name, default in rows if name in limits} == limits
+    assert len(rows) == len(dict(rows)), "one is there twice"
+
+
+def test_no_document_has_a_limit_that_there_is_not() -> None:
+    known = {f.name for part in PARTS for f in fields(part)}
+    rows = re.findall(r"^\| `(\w+)` \| [\d.,]+[^|]* \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(rows) <= known
 
 
 def test_the_document_has_the_limits_that_are_fixed() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from typing import NoReturn
 
 import pytest
 
@@ -111,16 +112,25 @@ async def test_an_answer_whose_first_line_has_no_end_is_not_read_for_ever() -> N
     server.close()
 
 
-async def test_the_connection_goes_to_the_address_that_was_checked() -> None:
+async def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that changes its answer is asked once."""
-    place = place_of("https://rebinding.example.org/", ())
-    asked: list[str] = []
+    asked, dialled = list[str](), list[str]()
 
     async def resolve(host: str, port: int) -> Sequence[str]:
         asked.append(host)
         return ["93.184.215.14"] if len(asked) == 1 else ["127.0.0.1"]
 
-    assert await checked_address(place, resolve) == "93.184.215.14"
+    async def dial(host: str, *_: object, **__: object) -> NoReturn:
+        dialled.append(host)
+        raise ConnectionRefusedError  # no packet leaves
+
+    monkeypatch.setattr(asyncio, "open_connection", dial)
+    with pytest.raises(NotReached, match="cannot be reached"):
+        await post(place_of("https://rebinding.example.org/", ()), {}, b"{}", resolve=resolve, seconds=5)
+    assert (asked, dialled) == (["rebinding.example.org"], ["93.184.215.14"])
+
+
+async def test_a_receiver_is_called_by_the_name_that_was_given() -> None:
     async with hook() as receiver:
         opened = place_of(f"http://some.name:{receiver.port}/", [f"some.name:{receiver.port}"])
         await post(opened, {}, b"{}", resolve=answering("127.0.0.1"), seconds=5)
