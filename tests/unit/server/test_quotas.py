@@ -379,6 +379,24 @@ def test_buckets_are_bounded_whoever_comes() -> None:
     assert len(buckets) == KEYS_MAX
 
 
+def test_who_came_longest_ago_is_forgotten_first() -> None:
+    buckets = Buckets(1.0, lambda: 0.0)
+    assert buckets.take("busy", 1.0) == 0.0
+    for n in range(KEYS_MAX * 2):
+        buckets.take(str(n), 1.0)
+        assert buckets.take("busy", 1.0) > 0
+
+
+def test_strangers_from_however_many_addresses_give_no_account_a_full_bucket() -> None:
+    throttle = Throttle(replace(OPEN, stranger_requests_per_second=1.0), lambda: 0.0)
+    quota = Quota(requests_per_second=0.001)
+    throttle.count(AccountId("ada"), quota)
+    for n in range(KEYS_MAX + 1):
+        throttle.count_stranger(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}")
+    with pytest.raises(TooMany):
+        throttle.count(AccountId("ada"), quota)
+
+
 async def test_who_asks_too_often_is_told_when_to_come_again(owner: httpx2.AsyncClient, ada: httpx2.AsyncClient, running: Running) -> None:
     await set_quota(owner, requests_per_second=0.5)  # one, and then nothing for two seconds
     assert (await ada.get("/v1/whoami")).status_code == 200
