@@ -76,6 +76,7 @@ async def admit(
     Raises Unauthenticated, TooMany, Forbidden; `sight` is told who it was, if that is known, all the same.
     """
     identity = sight.caller = await identify(service, connection)
+    sight.token = identity.token_id
     await count(service, identity)
     allow(identity, *scopes, owner_only=owner_only, of_machines=of_machines)
     return identity
