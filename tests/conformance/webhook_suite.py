@@ -70,11 +70,25 @@ class WebhookSuite:
         assert [(one.id, one.attempts, one.error, one.dead_at) for one in dead] == [(one.id, 8, "gone", 50.0) for one in lost[:0:-1]]
         assert await store.webhooks.dead(BOB, 10) == []
         with pytest.raises(DeliveryNotFound):
-            await store.webhooks.revive(BOB, lost[1].id, 60.0)
-        assert await store.webhooks.revive(ADA, lost[1].id, 60.0) == 1
+            await store.webhooks.revive(BOB, lost[1].id, 60.0, 10)
+        assert await store.webhooks.revive(ADA, lost[1].id, 60.0, 10) == 1
         assert [(one.id, one.attempts) for one in await store.webhooks.due(61.0, 10)] == [(lost[1].id, 0)]
-        assert await store.webhooks.revive(ADA, None, 60.0) == 2
+        assert await store.webhooks.revive(ADA, None, 60.0, 10) == 2
         assert await store.webhooks.waiting() == 3
+
+    async def test_no_more_of_the_dead_are_tried_anew_than_may_wait_for_their_webhook_and_the_others_stay(self, store: Store) -> None:
+        for id in ("w1", "w2"):
+            await store.webhooks.add(webhook(id), 9)
+        lost = [delivery(created_at=float(n), webhook=id) for id in ("w1", "w2") for n in range(4)]
+        await store.webhooks.enqueue(lost, 10)
+        for one in lost:
+            await store.webhooks.bury(one.id, attempts=8, error="gone", at=50.0, at_most=10)
+        await store.webhooks.enqueue([delivery(webhook="w1")], 10)
+        assert await store.webhooks.revive(ADA, None, 60.0, 3) == 2 + 3
+        assert {one.id for one in await store.webhooks.dead(ADA, 10)} == {lost[2].id, lost[3].id, lost[7].id}  # the oldest went first
+        with pytest.raises(TooMany):
+            await store.webhooks.revive(ADA, lost[2].id, 60.0, 3)
+        assert await store.webhooks.waiting() == 6
 
     async def test_what_waits_too_long_is_brought_forward_by_how_often_it_was_tried(self, store: Store) -> None:
         await store.webhooks.add(webhook(), 9)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from everforge.wire.errors import DeliveryNotFound, TooMany, WebhookNotFound
 from everforge.wire.ids import AccountId
 
-from .webhooks import DeliveryRecord, WebhookRecord
+from .webhooks import NOT_DEAD, DeliveryRecord, WebhookRecord, queue_full
 
 
 class MemoryWebhooks:
@@ -87,10 +87,17 @@ class MemoryWebhooks:
         found = [one for one in self._deliveries.values() if one.account == account and one.dead_at is not None]
         return sorted(found, key=lambda one: (one.created_at, one.id), reverse=True)[:limit]
 
-    async def revive(self, account: AccountId, id: str | None, at: float) -> int:
+    async def revive(self, account: AccountId, id: str | None, at: float, at_most: int) -> int:
         found = [one for one in await self.dead(account, len(self._deliveries)) if id in (None, one.id)]
         if id is not None and not found:
-            raise DeliveryNotFound("there is no such delivery among those that were given up")
-        for one in found:
-            self._deliveries[one.id] = replace(one, attempts=0, next_at=at, dead_at=None)
-        return len(found)
+            raise DeliveryNotFound(NOT_DEAD)
+        waiting = Counter(one.webhook for one in self._deliveries.values() if one.dead_at is None)
+        revived = 0
+        for one in reversed(found):
+            if waiting[one.webhook] < at_most:
+                waiting[one.webhook] += 1
+                revived += 1
+                self._deliveries[one.id] = replace(one, attempts=0, next_at=at, dead_at=None)
+        if id is not None and not revived:
+            raise TooMany(queue_full(at_most), limit="webhook_queue_max")
+        return revived

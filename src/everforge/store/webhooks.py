@@ -8,6 +8,12 @@ from typing import Protocol
 
 from everforge.wire.ids import AccountId
 
+NOT_DEAD = "there is no such delivery among those that were given up"
+
+
+def queue_full(at_most: int) -> str:
+    return f"{at_most} deliveries wait for this webhook already, which is the limit: try again when some have arrived"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookRecord:
@@ -79,6 +85,7 @@ class WebhookBook(Protocol):
         """Newest first."""
         ...
 
-    async def revive(self, account: AccountId, id: str | None, at: float) -> int:
-        """That one, or all dead ones of the account, are tried anew; how many. Raises DeliveryNotFound where it is named and not there."""
+    async def revive(self, account: AccountId, id: str | None, at: float, at_most: int) -> int:
+        """That one, or the dead ones of the account, the oldest first and no more than may wait for each webhook, are tried anew; how many. Raises
+        DeliveryNotFound where it is named and not there, TooMany where it would be one too many."""
         ...

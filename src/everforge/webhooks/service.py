@@ -129,8 +129,8 @@ class Webhooks:
         return self.postmaster.let_go[account]
 
     async def retry(self, account: AccountId, id: str | None) -> int:
-        """One that was given up, or all of them. Raises DeliveryNotFound."""
-        count = await self._book.revive(account, id, self.postmaster.steady())
+        """One that was given up, or all of them for which there is room in their queues. Raises DeliveryNotFound, TooMany."""
+        count = await self._book.revive(account, id, self.postmaster.steady(), self.settings.webhook_queue_max)
         self.postmaster.look()
         return count
 

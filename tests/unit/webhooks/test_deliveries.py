@@ -589,6 +589,17 @@ async def test_refusals_of_one_token_are_told_to_its_account_and_the_owner(runni
     assert [(told["account"], told["detail"]) for told in letters] == [("ada", {"token": reader.record.id, "failures": 3, "seconds": 60.0})] * 2
 
 
+async def test_refusals_of_a_good_token_for_what_it_may_not_do_are_told_by_token_too(
+    running: Running, client: httpx2.AsyncClient, receiver: Hook
+) -> None:
+    await client.post("/v1/webhooks", json={"url": receiver.url, "events": ["auth.failures"]})
+    weak = await running.scoped("read")
+    for _ in range(10):
+        assert (await client.post("/v1/machine/new", headers={"Authorization": f"Bearer {weak}"}, json={})).status_code == 403
+    letters = [(await receiver.letter()).json["detail"] for _ in range(2)]
+    assert {"token": weak.partition(".")[0], "failures": 3, "seconds": 60.0} in letters
+
+
 async def test_what_is_too_large_is_a_limit_that_was_met(receiver: Hook) -> None:
     small = replace(QUIET, body_bytes_max=2_000)
     hooks = replace(QUICK, webhook_hosts_open=(receiver.place,))

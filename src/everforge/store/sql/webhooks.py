@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from everforge.store.webhooks import DeliveryRecord, WebhookRecord
+from everforge.store.webhooks import NOT_DEAD, DeliveryRecord, WebhookRecord, queue_full
 from everforge.wire.errors import DeliveryNotFound, TooMany, WebhookNotFound
 from everforge.wire.ids import AccountId
 
@@ -43,7 +43,11 @@ _FORGET_OLDEST = (
     "DELETE FROM deliveries WHERE id IN (SELECT id FROM deliveries WHERE account = (SELECT account FROM deliveries WHERE id = :id)"
     " AND dead_at IS NOT NULL ORDER BY created_at DESC, id DESC LIMIT -1 OFFSET :at_most)"
 )
-_REVIVE = "UPDATE deliveries SET attempts = 0, next_at = :at, dead_at = NULL WHERE account = :account AND dead_at IS NOT NULL"
+_WITH_DEAD = "SELECT DISTINCT webhook FROM deliveries WHERE account = :account AND dead_at IS NOT NULL AND (:id IS NULL OR id = :id)"
+_REVIVE = (
+    "UPDATE deliveries SET attempts = 0, next_at = :at, dead_at = NULL WHERE id IN (SELECT id FROM deliveries"
+    " WHERE webhook = :webhook AND dead_at IS NOT NULL AND (:id IS NULL OR id = :id) ORDER BY created_at, id LIMIT :room)"
+)
 
 
 ATTEMPTS_MAX = 2**31 - 1  # more than any
@@ -117,14 +121,19 @@ class SqlWebhooks:
     async def dead(self, account: AccountId, limit: int) -> Sequence[DeliveryRecord]:
         return [_to_delivery(row) for row in await self._rows(_DEAD, {"account": account, "limit": limit})]
 
-    async def revive(self, account: AccountId, id: str | None, at: float) -> int:
+    async def revive(self, account: AccountId, id: str | None, at: float, at_most: int) -> int:
         def apply(changes: Changes) -> int:
-            wanted = {"account": account, "at": at}
-            if id is None:
-                return changes.connection.execute(_REVIVE, wanted).rowcount
-            if not changes.connection.execute(f"{_REVIVE} AND id = :id", {**wanted, "id": id}).rowcount:
-                raise DeliveryNotFound("there is no such delivery among those that were given up")
-            return 1
+            found = changes.connection.execute(_WITH_DEAD, {"account": account, "id": id}).fetchall()
+            if id is not None and not found:
+                raise DeliveryNotFound(NOT_DEAD)
+            revived = 0
+            for (webhook,) in found:
+                room = at_most - changes.connection.execute(_WAIT_FOR, {"webhook": webhook}).fetchone()[0]
+                wanted = {"webhook": webhook, "id": id, "at": at, "room": max(0, room)}
+                revived += changes.connection.execute(_REVIVE, wanted).rowcount
+            if id is not None and not revived:
+                raise TooMany(queue_full(at_most), limit="webhook_queue_max")
+            return revived
 
         return await self._writer.write(apply, durable=False)
 
