@@ -22,13 +22,20 @@ def connected() -> Generator[Everforge]:
 @contextmanager
 def machine_named(name: str) -> Generator[Machine]:
     """One that is there already; a name that is not is answered with the near ones."""
+    with connected() as server, suggesting(name):
+        yield server.machine(name)
+
+
+@contextmanager
+def suggesting(name: str | None) -> Generator[None]:
+    """That there is no machine of this name is said with the near ones, by whoever was asked for it; None: none was named."""
     from everforge.wire.errors import MachineNotFound
 
     from .names import near_names
 
-    with connected() as server:
-        try:
-            yield server.machine(name)
-        except MachineNotFound as error:
-            error.message = error.message.rstrip(".") + near_names(server, name)
-            raise
+    try:
+        yield
+    except MachineNotFound as error:
+        if name is not None:
+            error.message = error.message.rstrip(".") + near_names(name)
+        raise

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from .options import Name
+
 
 def logs(
-    name: Annotated[str, typer.Argument(help="The machine.")],
+    name: Name,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, through restarts of the server, until Ctrl-C.")] = False,
     after: Annotated[int | None, typer.Option(min=-1, help="Begin behind this position. [default: -1, from the beginning]")] = None,
     instruction: Annotated[int | None, typer.Option(min=0, help="Of this instruction alone; with --follow, until it ends.")] = None,

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from everforge import Everforge
 
 COMPLETED_MAX = 200  # more than anybody reads
 LOOKED_AT_MAX = 2000  # of the newest, for near names
@@ -25,12 +21,15 @@ def complete_names(incomplete: str) -> list[str]:
         return []
 
 
-def near_names(server: Everforge, name: str) -> str:
+def near_names(name: str) -> str:
     """` ; did you mean ...?`, or nothing."""
     from everforge.wire.errors import EverforgeError
 
+    from .connection import connected
+
     try:
-        known = [machine.name for machine in islice(server.machines(), LOOKED_AT_MAX)]
+        with connected() as server:
+            known = [machine.name for machine in islice(server.machines(), LOOKED_AT_MAX)]
     except EverforgeError:
         return ""
     return suggestion(name, known)

@@ -13,7 +13,7 @@ import typer
 
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen at. [default: 127.0.0.1, which only this computer reaches]")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen at; 0 picks a free one. [default: 8787]")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen at; 0 picks a free one. [default: 8787]")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder of the machines. [default: EVERFORGE_DATA, or ~/.local/share/everforge]")] = None,
     config: Annotated[Path | None, typer.Option(help="Settings. [default: everforge.toml in the data folder]")] = None,
     egress: Annotated[str | None, typer.Option(help="What new machines may reach: none, list, packages or public. [default: packages]")] = None,

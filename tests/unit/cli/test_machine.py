@@ -179,6 +179,32 @@ def test_a_mistyped_name_is_answered_with_the_near_ones(everforge: Command) -> N
     everforge("machine", "delete", "laboratory")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            ["machine", one, "u11"]
+            for one in ("show", "repl", "logs", "interrupt", "fork", "snapshot", "rollback", "reset", "hibernate", "wake", "tag")
+        ),
+        *(["machine", "files", one, "u11", "f"] for one in ("list", "get", "delete")),
+        ["machine", "exec", "u11", "1"],
+        ["machine", "delete", "u11"],
+        ["machine", "new", "--from-snapshot", "u11:kept"],
+        ["repl", "u11"],
+        *(["egress", one, "u11"] for one in ("show", "log")),
+        *(["egress", one, "u11", "a.example"] for one in ("allow", "deny")),
+        ["egress", "set", "u11", "none"],
+    ],
+    ids=" ".join,
+)
+def test_every_command_that_takes_a_name_answers_a_mistyped_one_with_the_near_ones(everforge: Command, words: list[str]) -> None:
+    everforge("machine", "new", "--name", "u1")
+    done = everforge(*words)
+    assert (done.code, done.out) == (3, "")
+    assert done.sentence.endswith("; did you mean u1?\n")
+    everforge("machine", "delete", "u1")
+
+
 # --- Ctrl-C ------------------------------------------------------------------------------------------------------------------------
 
 
@@ -265,7 +291,7 @@ REFUSED = [
     ["new", "--name", "Not A Name"], ["new", "--name", ""], ["new", "--memory-mb", "-1"], ["new", "--cpus", "nan"], ["new", "--history", "always"],
     ["new", "--image", "x" * 5000], ["list", "--state", "nowhere"],
     ["show", "nonesuch"], ["show", ".."], ["show", ""], ["show", "a/../b"], ["show", "\udcff"], ["exec", "nonesuch", "1"], ["exec", "nonesuch", "1", "--detach"],
-    ["interrupt", "nonesuch"], ["fork", "nonesuch"], ["fork", "nonesuch", "--count", "0"], ["snapshot", "nonesuch"], ["snapshot", "nonesuch", "--list"],
+    ["interrupt", "nonesuch"], ["fork", "nonesuch"], ["fork", "nonesuch", "--count", "2"], ["snapshot", "nonesuch"], ["snapshot", "nonesuch", "--list"],
     ["snapshot", "nonesuch", "--delete", "x"], ["rollback", "nonesuch"], ["reset", "nonesuch"], ["hibernate", "nonesuch"], ["wake", "nonesuch"],
     ["tag", "nonesuch", "a=b"], ["delete", "nonesuch"], ["files", "put", "nonesuch", "/nothing/here"],
 ]  # fmt: skip

@@ -12,12 +12,13 @@ from ..options import Json, Name
 if TYPE_CHECKING:
     from everforge.wire import api
 
+LIMIT_MAX = 1_000_000  # far more than any server keeps of one machine
 HEADING = ("TIME", "VERDICT", "WHAT", "SENT", "RECEIVED", "WHY")
 
 
 def log(
     name: Name,
-    limit: Annotated[int, typer.Option(min=1, help="How many, the newest.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="How many, the newest.")] = 50,
     refused: Annotated[bool, typer.Option("--refused", help="Only what was not let through.")] = False,
     json: Json = False,
 ) -> None:

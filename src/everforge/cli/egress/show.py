@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..names import complete_names
 from ..options import Json
 
 if TYPE_CHECKING:
@@ -13,16 +14,23 @@ if TYPE_CHECKING:
 
 
 def show(
-    name: Annotated[str | None, typer.Argument(help="A machine. [default: what new machines of the account get]")] = None, json: Json = False
+    name: Annotated[
+        str | None, typer.Argument(help="A machine. [default: what new machines of the account get]", autocompletion=complete_names)
+    ] = None,
+    json: Json = False,
 ) -> None:
     """What a machine may reach, or what new machines may.
 
     Example: everforge egress show first
     """
-    from ..connection import connected
+    from ..connection import connected, machine_named
 
+    if name is not None:
+        with machine_named(name) as machine:
+            told(machine.egress.show(), json=json)
+        return
     with connected() as server:
-        told(server.egress.show() if name is None else server.machine(name).egress.show(), json=json)
+        told(server.egress.show(), json=json)
 
 
 def told(policy: api.EgressPolicy, *, json: bool) -> None:

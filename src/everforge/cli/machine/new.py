@@ -31,7 +31,7 @@ def new(
 
     Example: everforge machine new --name first --tag team=red
     """
-    from ..connection import connected
+    from ..connection import connected, suggesting
     from ..progress import waiting
     from ..tables import print_json
 
@@ -41,7 +41,8 @@ def new(
         "idle_seconds": idle_seconds, "expires_at": expires_at, "history": history, "durability": durability,
         "from_snapshot": _snapshot(from_snapshot),
     }  # fmt: skip
-    with connected() as server, waiting("making a machine"):
+    copied = wanted["from_snapshot"]
+    with connected() as server, suggesting(copied and copied[0]), waiting("making a machine"):
         made = server.create(name, **wanted)
     print_json({"machine_name": made.name}) if json else print(made.name)
 

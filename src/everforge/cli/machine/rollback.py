@@ -12,7 +12,7 @@ from ..options import Discard, Json, Name
 def rollback(
     name: Name,
     snapshot: Annotated[str | None, typer.Argument(metavar="SNAPSHOT", help="Id or name. [default: the newest]")] = None,
-    instruction: Annotated[int | None, typer.Option(help="Go back to right after this instruction instead.")] = None,
+    instruction: Annotated[int | None, typer.Option(min=0, help="Go back to right after this instruction instead.")] = None,
     discard: Discard = False,
     json: Json = False,
 ) -> None:

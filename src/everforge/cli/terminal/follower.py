@@ -14,6 +14,7 @@ from everforge import Everforge, Machine
 from everforge.wire.errors import Uncertain, Unreachable
 from everforge.wire.events import START
 
+from ..connection import suggesting
 from . import colours
 from .cursorfile import CursorFile
 from .escapes import Escapes
@@ -44,7 +45,7 @@ class Follower:
 
     def run(self) -> None:
         with ExitStack() as undo:
-            with Everforge() as client:
+            with Everforge() as client, suggesting(self._name):
                 machine = client.machine(self._name)
                 info = machine.info()
                 first = START if self._wanted.instruction is None else machine.instruction(self._wanted.instruction).info().position - 1

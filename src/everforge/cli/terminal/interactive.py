@@ -13,6 +13,7 @@ from prompt_toolkit import PromptSession
 from everforge import AsyncEverforge
 from everforge.wire.errors import EverforgeError
 
+from ..connection import suggesting
 from .commands import command_of
 from .keys import Keys
 from .prompt import ThrownAway, interrupted_behind, is_typing, make_prompt
@@ -31,7 +32,8 @@ async def talk(name: str | None, timeout_seconds: float | None, tags: Mapping[st
     async with AsyncExitStack() as undo:
         client = await undo.enter_async_context(AsyncEverforge(on_connection=tell))
         machine = await client.create(tags=tags) if name is None else client.machine(name)
-        info = await machine.info()
+        with suggesting(name):
+            info = await machine.info()
         repl = await undo.enter_async_context(machine.repl())
         screen = Screen(info.name)
         screens.append(screen)

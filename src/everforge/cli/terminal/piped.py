@@ -9,6 +9,7 @@ from functools import partial
 from everforge import Display, Everforge, Line, Machine, Result
 from everforge.client.results import failure_text
 
+from ..connection import suggesting
 from ..failures import LONGER
 from ..machine.watching import interrupting
 from .blocks import blocks
@@ -24,6 +25,9 @@ def feed(name: str | None, timeout_seconds: float | None, tags: Mapping[str, str
         machine = client.create(tags=tags) if name is None else client.machine(name)
         if name is None:
             _note(machine.name)
+        else:
+            with suggesting(name):
+                machine.info()
         return _Feed(machine, timeout_seconds).run()
 
 
