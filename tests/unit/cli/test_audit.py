@@ -76,6 +76,26 @@ def test_what_others_wrote_is_shown_as_it_is_and_makes_no_field_of_its_own(everf
     assert [row[8] for row in rows if row[5] == "file.write"] == [shown]
 
 
+@pytest.mark.parametrize(
+    "words", [["--machine", "nobody"], ["--account", "nobody"], ["--action", "webhook.retry"], ["--since", "2099-01-01T00:00:00Z"]]
+)
+def test_that_no_entries_match_is_said_beside_the_answer(everforge: Command, log: Path, words: list[str]) -> None:
+    done = everforge("audit", *words)
+    assert (done.code, done.out, done.sentence) == (0, "", "everforge: no entries match\n")
+    programs = everforge("audit", *words, "--json")
+    assert (programs.code, programs.json, programs.err) == (0, [], "")
+
+
+@pytest.mark.parametrize("action", ["machine.creat", "machin", "machine.", "", "x" * 5000])
+def test_an_action_that_there_is_not_is_answered_with_those_there_are(everforge: Command, log: Path, action: str) -> None:
+    done = everforge("audit", "--action", action)
+    assert (done.code, done.out) == (3, "")
+    for known in ("there is no action", "machine.create, ", "file.write, ", "read, ", "audit.prune, "):
+        assert known in done.sentence
+    for known in ("machine", "machine.create", "read", "audit", "audit.unreadable", "webhook"):
+        assert everforge("audit", "--action", known).code == 0
+
+
 def test_the_log_verifies_on_the_server_and_offline(everforge: Command, stranger: Command, log: Path) -> None:
     assert everforge("audit", "verify").out.startswith("sound: ")
     checked = stranger("audit", "verify", str(log), "--json").json
@@ -114,6 +134,7 @@ def test_only_the_owner_can_check_the_whole_log(everforge: Command, monkeypatch:
     done = everforge("audit", "verify")
     assert (done.code != 0, done.out) == (True, "")
     assert "only the owner of the server" in done.sentence
+    assert "`everforge audit verify --part`" in done.sentence
 
 
 @pytest.mark.parametrize("whose", ["the owner's", "an account's"])

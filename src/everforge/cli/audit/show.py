@@ -35,5 +35,9 @@ def show(
     if json:
         print_json(found)
         return
+    if not found:
+        from ..failures import say
+
+        say("everforge: no entries match")
     rows = ((e.number, moment(e.time), e.account_name, e.token, e.address, e.action, e.machine, e.outcome, e.detail) for e in found)
     print_rows(HEADING, rows)

@@ -79,7 +79,8 @@ class AsyncAudit:
         head, chain = await self.head(), Chain(kept)
         if head is None:
             raise Forbidden(
-                "only the owner of the server sees the whole audit log, and can check it; others check their own entries, as a part of it"
+                "only the owner of the server sees the whole audit log, and can check it; "
+                "check your own entries with `everforge audit verify --part`, in Python with verify_part()"
             )
         async for entry in self.entries():
             if entry.number > head.number:
