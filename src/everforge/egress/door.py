@@ -232,7 +232,10 @@ class Door:
 
 
 def _closed(attempt: Attempt) -> str:
-    return f"closed to machines whatever their policy; the owner of this server can open it with: everforge serve --allow-host {attempt.place}"
+    option = f"everforge serve --allow-host {attempt.place}"
+    return (
+        f"closed to machines whatever their policy; the owner of this server can restart it with {option}, and the machine needs a rule for it, too"
+    )
 
 
 def _target(attempt: Attempt) -> str:

@@ -200,7 +200,8 @@ async def test_a_closed_address_is_refused_before_it_is_dialled_whatever_the_pol
         async with doorway(word, *rules) as d:
             said = await d.ask(request(target, method="CONNECT", host=target))
             assert said.startswith(b"HTTP/1.1 403")
-            assert b"closed to machines whatever their policy; the owner of this server can open it with: everforge serve --allow-host" in said
+            assert b"closed to machines whatever their policy; the owner of this server can restart it with everforge serve --allow-host" in said
+            assert b", and the machine needs a rule for it, too" in said
             assert d.far.dialled == []
             assert d.notes.over[0].verdict == "refused"
 
