@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from base64 import b64encode
 
 import pytest
 
@@ -33,6 +34,28 @@ def test_webhooks_are_added_listed_and_deleted(everforge: Command) -> None:
         refused = everforge(*words)
         assert (refused.code, refused.out) == (3, "")
         assert refused.sentence
+
+
+def test_an_address_that_is_too_long_is_told_how_long_it_may_be(everforge: Command) -> None:
+    done = everforge("webhook", "add", URL + "x" * 2000)
+    assert (done.code, done.out) == (3, "")
+    assert f"has 2000 characters at most, and this one {len(URL) + 2000}" in done.sentence
+    id, _ = everforge("webhook", "add", URL + "x" * (2000 - len(URL))).out.split()
+    everforge("webhook", "delete", id)
+
+
+def test_a_secret_of_ones_own_comes_by_standard_input_and_not_on_the_command_line(everforge: Command) -> None:
+    secret = "whsec_" + b64encode(b"a secret of one's own, of 32 b..").decode()
+    seen = everforge("webhook", "add", URL, "--secret", secret)
+    assert (seen.code, seen.out, secret in seen.err) == (2, "", False)
+    assert "give --secret - and the secret on standard input" in seen.sentence
+    id, used = everforge("webhook", "add", URL, "--secret", "-", stdin=f"{secret}\n").out.split()
+    assert used == secret
+    everforge("webhook", "delete", id)
+    assert everforge("webhook", "add", URL, "--secret", "-").code == 2  # nothing came
+    refused = everforge("webhook", "add", URL, "--secret", "-", stdin="too-simple")
+    assert (refused.code, "too-simple" in refused.sentence) == (3, False)
+    assert everforge("webhook", "list").out == ""
 
 
 def test_how_many_of_the_dead_there_was_no_room_for_is_said_below_them(stranger: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from everforge.store.webhooks import WebhookRecord
+from everforge.webhooks.places import URL_LENGTH_MAX
 from everforge.wire import api
-from everforge.wire.errors import DeliveryNotFound, TooMany, WebhookFailed, WebhookNotFound
+from everforge.wire.errors import DeliveryNotFound, InvalidInput, TooMany, WebhookFailed, WebhookNotFound
 
 from ..calls import Call
 from ..routes import Routes
@@ -32,6 +33,8 @@ async def list_webhooks(call: Call) -> api.WebhookList:
 )  # fmt: skip
 async def add_webhook(call: Call, body: api.NewWebhook) -> api.WebhookCreated:
     """Be told of events at an address. Its secret, which every delivery is signed with, is shown this once."""
+    if len(body.url) > URL_LENGTH_MAX:
+        raise InvalidInput(f"the address of a webhook has {URL_LENGTH_MAX} characters at most, and this one {len(body.url)}: give a shorter one")
     made = await call.service.webhooks.add(call.identity.account, body.url, body.events, body.secret)
     call.notes.update({"host": urlsplit(made.url).hostname, "events": sorted(made.events)})  # the rest of the address may hold a secret
     return api.WebhookCreated(**_fields(made), secret=made.secret)
