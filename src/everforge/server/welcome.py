@@ -26,6 +26,8 @@ or from Python ({python}):
     machine.run("x = 41")
     print(machine.run("x + 1").value)   # 42, today or next year
 
+Will it harm my computer? Harmless attacks, tried in a machine of its own: {everforge} sandbox test
+
 Ctrl-C stops the server; machines go to sleep, or go on with what they run, and are there again at the next start.
 """
 FROM_ANOTHER = "Log in from another computer, once and within 15 minutes: {link}"

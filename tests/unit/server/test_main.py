@@ -62,6 +62,13 @@ def test_what_is_to_be_pasted_finds_the_data_folder(tmp_path: Path) -> None:
     assert "EVERFORGE_DATA" not in welcome(ServerSettings(), HERE, "CODE", None)
 
 
+def test_who_wonders_whether_it_is_harmless_is_told_how_to_find_out(tmp_path: Path) -> None:
+    told = welcome(ServerSettings(), HERE, "CODE", tmp_path)
+    [line] = [line for line in told.splitlines() if line.startswith("Will it harm my computer?")]
+    assert line.endswith("everforge sandbox test")
+    assert f"EVERFORGE_DATA={tmp_path} " in line
+
+
 # --- ends --------------------------------------------------------------------------------------------------------------------------
 
 
