@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, get_args
 
 import typer
 
@@ -17,6 +18,14 @@ Server = Annotated[
     str | None, typer.Option("--api-base-url", metavar="URL", help="The server's address. [default: EVERFORGE_URL, or the server used last or here]")
 ]
 ExpiresAt = Annotated[str | None, typer.Option("--expires-at", metavar="TIME", help="When it ends by itself, as 2030-01-31T12:00:00Z.")]
+
+
+def among(literal: object, option: str, words: Iterable[str | None]) -> None:
+    """Raises typer.BadParameter for a word that is none of the Literal's; None: it was not given."""
+    choices = get_args(literal)
+    for word in words:
+        if word is not None and word not in choices:
+            raise typer.BadParameter(f"{word!r} is none of {', '.join(choices)}", param_hint=option)
 
 
 def pairs(words: list[str] | None, option: str) -> dict[str, str] | None:

@@ -101,7 +101,7 @@ def test_the_owner_makes_and_deletes_accounts_and_invites(everforge: Command) ->
 
 @pytest.mark.parametrize(
     "words",
-    [["token", "revoke", "nonesuch"], ["token", "new", "--scope", "everything"], ["token", "new", "--expires-at", "soon"], ["account", "new", "Not A Name"],
+    [["token", "revoke", "nonesuch"], ["token", "new", "--expires-at", "soon"], ["account", "new", "Not A Name"],
      ["account", "delete", "nonesuch"], ["account", "delete", "owner"], ["account", "invite", "--email", "nobody"], ["login", "--api-base-url", "nowhere"],
      ["machine", "new", "--expires-at", "tomorrow"], ["machine", "new", "--from-snapshot", "no:snapshot"]],
     ids=" ".join,

@@ -41,6 +41,26 @@ def test_wrong_usage_is_exit_code_2(words: list[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (["token", "new", "--scope", "read", "--scope", "x"], "--scope: 'x' is none of read, exec, manage"),
+        (["secret", "set", "KEY", "--host", "api.example.com", "--into", "x"], "--into: 'x' is none of body, url"),
+        (["machine", "new", "--egress", "x"], "--egress: 'x' is none of none, list, packages, public"),
+        (["machine", "new", "--history", "x"], "--history: 'x' is none of idle, each"),
+        (["machine", "new", "--durability", "x"], "--durability: 'x' is none of idle, each"),
+        (["machine", "list", "--state", "x"], "--state: 'x' is none of creating, ready, busy"),
+        (["egress", "set", "first", "x"], "POLICY: 'x' is none of none, list, packages, public"),
+        (["egress", "default", "x"], "POLICY: 'x' is none of none, list, packages, public"),
+    ],
+)
+def test_a_word_that_is_none_of_the_choices_is_answered_with_them_before_any_server_is_asked(words: list[str], told: str) -> None:
+    done = everforge(*words, EVERFORGE_URL="http://127.0.0.1:9")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
         (["image", "build", "nonesuch"], "default, minimal"),
         (["image", "build", "../etc"], "cannot name a recipe"),
         (["image", "delete", "nonesuch"], "everforge image list"),

@@ -87,7 +87,7 @@ def test_what_cannot_be_is_refused_in_one_sentence_and_changes_nothing(everforge
     refused(everforge("egress", "allow", name, "ok.example", "a b"), "'a b' is not a rule")
     refused(everforge("egress", "allow", name, "tcp://db.example"), "needs one port")
     refused(everforge("egress", "deny", name, "other.example"), "there is no rule other.example")
-    refused(everforge("egress", "set", name, "all"))
+    assert everforge("egress", "set", name, "all").code == 2
     refused(everforge("machine", "new", "--name", "never-made", "--egress", "none", "--allow", "api.example.com"), "take `list`")
     assert everforge("egress", "show", name).out == "list\n  api.example.com\n"
     assert "never-made" not in everforge("machine", "list").out
@@ -107,7 +107,6 @@ def test_a_machine_is_made_with_its_policy(everforge: Command) -> None:
     made = everforge("machine", "new", "--egress", "list", "--allow", "api.example.com", "--allow", "Example.org:8443").out.strip()
     assert everforge("egress", "show", made).out == "list\n  api.example.com\n  example.org:8443\n"
     everforge("machine", "delete", made)
-    refused(everforge("machine", "new", "--egress", "everything"))
     refused(everforge("machine", "new", "--allow", "a/b"), "is not a rule")
 
 
@@ -118,7 +117,7 @@ def test_the_default_is_for_new_machines_until_it_is_the_servers_again(everforge
     made = everforge("machine", "new").out.strip()
     assert everforge("egress", "show", made).out == "list\n  api.example.com\n"
     assert everforge("egress", "show", name).out == "none\n"  # those that are there stay as they are
-    refused(everforge("egress", "default", "everything"))
+    assert everforge("egress", "default", "everything").code == 2
     refused(everforge("egress", "default", "list", "--allow", "a b"))
     assert everforge("egress", "show").out == "list\n  api.example.com\n"
     assert everforge("egress", "default", "--json").json == {"egress": "packages", "egress_allow": []}
@@ -261,7 +260,6 @@ def test_one_end_of_line_behind_a_value_is_not_part_of_it(everforge: Command, se
         ("API_KEY", ["--host", "api.example.com", "--header", "transfer-encoding: {}"], "take another, such as `Authorization: Bearer {}`"),
         ("bad/../name", ["--host", "api.example.com"], "'bad/../name' is not a secret's name"),
         ("API_KEY", ["--host", "api.example.com", "--header", "X: {}\r\nY: z"], "where the value goes"),
-        ("API_KEY", ["--host", "api.example.com", "--into", "header"], ""),
         ("API_KEY", [word for n in range(21) for word in ("--host", f"h{n}.example")], "1 to 20 hosts"),
     ],
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from ..options import Json, Name
+from ..options import Json, Name, among
 from .show import told
 
 if TYPE_CHECKING:
@@ -45,9 +45,10 @@ def set_(name: Name, policy: Policy, json: Json = False) -> None:
     """
     from ..connection import machine_named
 
+    known = _policy(policy)
     with machine_named(name) as machine:
         before = machine.egress.show().egress_allow
-        now = machine.egress.set(cast("api.Egress", policy))
+        now = machine.egress.set(known)
     told(now, json=json)
     dropped = [rule for rule in before if rule not in now.egress_allow]
     if dropped and not json:
@@ -67,5 +68,13 @@ def default(
     """
     from ..connection import connected
 
+    known = None if policy is None else _policy(policy)
     with connected() as server:
-        told(server.egress.set(cast("api.Egress | None", policy), allow=allow), json=json)
+        told(server.egress.set(known, allow=allow), json=json)
+
+
+def _policy(word: str) -> api.Egress:
+    from everforge.wire import api
+
+    among(api.Egress, "POLICY", [word])
+    return cast("api.Egress", word)

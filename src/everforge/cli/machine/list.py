@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Json, Tags, pairs
+from ..options import Json, Tags, among, pairs
 
 
 def list_(
@@ -21,6 +21,9 @@ def list_(
 
     Example: everforge machine list --tag team=red --state asleep
     """
+    from everforge.wire import api
+
     from .listing import list_machines
 
+    among(api.State, "--state", [state])
     list_machines(pairs(tag, "--tag") or {}, state, prefix, json)

@@ -28,7 +28,15 @@ def read_words(words: Sequence[str]) -> dict[str, Any] | None:
             found[word.strip("-")] = value
         else:
             return None
-    return found
+    return found if found["state"] is None or _is_state(found["state"]) else None
+
+
+def _is_state(word: str) -> bool:
+    from typing import get_args
+
+    from everforge.wire.api import State
+
+    return word in get_args(State)
 
 
 def list_machines(tags: dict[str, str], state: str | None, prefix: str | None, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..options import Env, ExpiresAt, Json, Tags, pairs
+from ..options import Env, ExpiresAt, Json, Tags, among, pairs
 
 
 def new(
@@ -31,10 +31,15 @@ def new(
 
     Example: everforge machine new --name first --tag team=red
     """
+    from everforge.wire import api
+
     from ..connection import connected, suggesting
     from ..progress import waiting
     from ..tables import print_json
 
+    among(api.Egress, "--egress", [egress])
+    among(api.When, "--history", [history])
+    among(api.When, "--durability", [durability])
     wanted: dict[str, Any] = {
         "tags": pairs(tag, "--tag"), "memory_mb": memory_mb, "cpus": cpus, "disk_mb": disk_mb, "processes": processes, "image": image,
         "env": pairs(env, "--env"), "egress": egress, "egress_allow": allow,

@@ -6,7 +6,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ..options import Json
+from ..options import Json, among
 
 
 def set_(
@@ -22,9 +22,12 @@ def set_(
 
     Example: everforge secret set API_KEY --host api.example.com < key.txt
     """
+    from everforge.wire import api
+
     from ..connection import connected
     from ..tables import print_json
 
+    among(api.Place, "--into", into or [])
     value = _value()
     with connected() as server:
         made = server.secrets.set(name, value, hosts=host, header=header, places=cast("Any", into))

@@ -6,7 +6,7 @@ from typing import Annotated, cast
 
 import typer
 
-from ..options import ExpiresAt, Json, pairs
+from ..options import ExpiresAt, Json, among, pairs
 
 
 def new(
@@ -27,6 +27,7 @@ def new(
     from ..connection import connected
     from ..tables import print_json
 
+    among(api.Scope, "--scope", scope or [])
     with connected() as server:
         made = server.tokens.create(name, scopes=cast("list[api.Scope] | None", scope or None), expires_at=expires_at, tags=pairs(tag, "--tag"))
     print_json(made) if json else print(made.token)

@@ -9,6 +9,7 @@ from .base import Request
 from .egress import Egress
 
 State = Literal["creating", "ready", "busy", "hibernating", "asleep", "waking", "broken", "deleted"]
+When = Literal["idle", "each"]  # at each sleep, or after each instruction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +32,8 @@ class NewMachine(Request):
     egress_allow: list[str] | None = None
     idle_seconds: float | None = None
     expires_at: str | None = None
-    history: Literal["idle", "each"] | None = None
-    durability: Literal["idle", "each"] | None = None
+    history: When | None = None
+    durability: When | None = None
     metadata: dict[str, Any] | None = None
     from_snapshot: SnapshotRef | None = None
 
@@ -98,8 +99,8 @@ class MachineChange(Request):
     tags: dict[str, str] | None = None
     metadata: dict[str, Any] | None = None
     idle_seconds: float | None = None
-    history: Literal["idle", "each"] | None = None
-    durability: Literal["idle", "each"] | None = None
+    history: When | None = None
+    durability: When | None = None
     egress: Egress | None = None
     egress_allow: list[str] | None = None  # in place of the rules that there are
     expires_at: str | None = None  # "never" clears it

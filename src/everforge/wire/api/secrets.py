@@ -7,13 +7,15 @@ from typing import Literal
 
 from .base import Request
 
+Place = Literal["body", "url"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSecret(Request):
     value: str
     hosts: list[str]
     header: str | None = None  # put in by itself, {} where the value goes
-    places: list[Literal["body", "url"]] | None = None  # beside headers
+    places: list[Place] | None = None  # beside headers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
