@@ -15,6 +15,7 @@ from everforge.wire.errors import EverforgeError, InvalidInput
 
 from . import address, loop
 from .configuration import Configuration, load
+from .environment import strays
 from .welcome import welcome
 
 EXIT_REFUSED = 3
@@ -41,6 +42,7 @@ def main(argv: list[str] | None = None) -> int:
         if data.exists() and not data.is_dir():
             raise InvalidInput(f"{data} is a file, and machines need a folder: give another one with --data")
         configuration = load(flags, data, options.config)
+        _look_for_strays(may_start=options.command == "serve")
         if options.command == "settings":
             return _show(configuration, as_json=options.json)
         elsewhere = data if options.data or os.environ.get("EVERFORGE_DATA") else None
@@ -54,6 +56,15 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter tries once more at its end, and complains
         return EXIT_PIPE
+
+
+def _look_for_strays(*, may_start: bool) -> None:
+    """Raises InvalidInput where a server would start without a setting that it was most likely given."""
+    found = strays(os.environ)
+    if may_start and (close := [one for one in found if one.is_close]):
+        raise InvalidInput(f"{close[0]} Nothing was started: give it its right name, or unset it")
+    for one in found:
+        print(f"everforge: {one}", file=sys.stderr, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -31,6 +31,7 @@ PREFIX = "EVERFORGE_"
 FILE_BYTES_MAX = 1024 * 1024
 _PARTS = (ServerSettings, AccountSettings, MachineSettings, EgressSettings, AuditSettings, WebhookSettings)
 _HINTS = {name: hint for part in _PARTS for name, hint in get_type_hints(part).items()}
+SETTINGS = frozenset(_HINTS)
 
 assert len(_HINTS) == sum(len(fields(part)) for part in _PARTS), "two settings have the same name"
 
