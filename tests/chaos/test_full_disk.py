@@ -17,8 +17,10 @@ import pytest
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
 from everforge.server.bootstrap import close_machines, open_machines
+from everforge.store.base import MachineQuery
 from everforge.wire.errors import DiskFull, SaveFailed
 from everforge.wire.events import Accepted, Ended, Moved, Output
+from everforge.wire.ids import OWNER
 from kit.real import LINGER_SECONDS, TESTED, give_template, real_machines, sandboxes_of, until_gone
 
 pytestmark = [pytest.mark.gvisor, pytest.mark.root]
@@ -26,6 +28,7 @@ pytestmark = [pytest.mark.gvisor, pytest.mark.root]
 DISK_MB = 400
 ACCEPTED_MAX = 3000
 LEFT_MB = 12  # room for the records, not for a snapshot
+FILLING_SECONDS = 4.0
 
 
 @pytest.fixture
@@ -140,3 +143,77 @@ async def test_a_server_that_stops_on_a_full_disk_leaves_a_caretaker_who_hiberna
 
 def is_awake(data: Path) -> bool:
     return any("runsc" in command for command in sandboxes_of(data).values())
+
+
+FILLER = """
+import os
+file = open("big", "wb", buffering=0)
+while True:
+    try:
+        file.write(os.urandom(1 << 16))
+    except OSError:
+        print("no room")
+"""
+
+
+async def filled_by_a_machine(machines: Machines, folder: Path) -> tuple[str, int]:
+    """Its own disk may take more than there is: it has all of it, and goes on trying."""
+    name = (await machines.create(NewMachine())).record.name
+    await machines.run(name, "x = 1")
+    running, _ = await machines.exec(name, FILLER, timeout_seconds=FILLING_SECONDS)
+    async with asyncio.timeout(60):
+        keeper = machines.forge.kept(OWNER, name)
+        assert keeper is not None
+        await keeper.dossier.waits_for_room.wait()
+    assert os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize < 1024 * 1024
+    return name, running
+
+
+async def test_a_machine_that_fills_the_disk_can_be_deleted(small_disk: Path) -> None:
+    async with real_machines(small_disk) as machines:
+        name, _ = await filled_by_a_machine(machines, small_disk)
+        async with asyncio.timeout(20):
+            await machines.delete(name)
+        assert name not in [view.record.name for view in await machines.list(MachineQuery())]
+        other = (await machines.create(NewMachine())).record.name
+        assert (await machines.run(other, "1 + 1")).value == "2"
+    await until_gone(small_disk)
+
+
+@pytest.mark.parametrize("way", ["reset", "rollback"])
+async def test_a_machine_that_fills_the_disk_can_go_back_when_what_it_has_is_discarded(small_disk: Path, way: str) -> None:
+    async with real_machines(small_disk) as machines:
+        name, _ = await filled_by_a_machine(machines, small_disk)
+        async with asyncio.timeout(30):
+            await (machines.reset(name, discard=True) if way == "reset" else machines.rollback(name, discard=True))
+            assert (await machines.run(name, "import os; os.path.exists('big')")).value == "False"
+    await until_gone(small_disk)
+
+
+async def test_one_that_has_filled_the_disk_and_does_nothing_can_be_reset_too(small_disk: Path) -> None:
+    async with real_machines(small_disk) as machines:
+        name = (await machines.create(NewMachine())).record.name
+        await machines.run(name, "import os; file = open('big', 'wb')")
+        await machines.run(name, "file.write(os.urandom(100 << 20)); file.flush()")
+        ballast = fill(small_disk, 1)  # something may still be written
+        with pytest.raises(DiskFull):
+            for _ in range(ACCEPTED_MAX):
+                await machines.run(name, "1")
+        async with asyncio.timeout(20):
+            await machines.reset(name, discard=True)
+            assert (await machines.run(name, "import os; os.path.exists('big')")).value == "False"
+        ballast.unlink()
+    await until_gone(small_disk)
+
+
+async def test_who_waits_for_an_instruction_that_fills_the_disk_is_told_so(small_disk: Path) -> None:
+    async with real_machines(small_disk) as machines:
+        name, running = await filled_by_a_machine(machines, small_disk)
+        async with asyncio.timeout(FILLING_SECONDS + 20):
+            with pytest.raises(DiskFull, match="room"):
+                await machines.result(name, running)
+            with pytest.raises(DiskFull, match="room"):
+                async for _ in machines.read(name, follow=True, instruction=running):
+                    pass
+        await machines.delete(name)
+    await until_gone(small_disk)

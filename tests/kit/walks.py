@@ -5,14 +5,16 @@ A walk works on one machine whose variable `seen` holds the numbers that were ap
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from everforge.machines.requests import NewMachine
 from everforge.machines.service import Machines
+from everforge.store.base import Change
 from everforge.store.snapshots import PACKED_BYTES
-from everforge.wire.errors import MachineNotFound
-from everforge.wire.events import Ended
+from everforge.wire.errors import DiskFull, MachineNotFound
+from everforge.wire.events import Ended, Event
 
 from .faults import Faults
 from .house import House
@@ -133,6 +135,39 @@ async def walk_delete(machines: Machines, journal: Journal) -> None:
     journal.gone = True
 
 
+@asynccontextmanager
+async def a_disk_that_its_sandbox_fills(machines: Machines) -> AsyncGenerator[None]:
+    """Nothing can be recorded while it is there, and then everything."""
+    store, engine = machines.forge.store, machines.forge.engine
+    commit = store.commit
+    filling = (await machines.get(NAME)).record.sandbox
+
+    async def when_there_is_room(change: Change) -> Sequence[Event]:
+        if filling in await engine.survivors():
+            raise DiskFull("no space left on the device")
+        return await commit(change)
+
+    store.commit = when_there_is_room
+    try:
+        yield
+    finally:
+        store.commit = commit
+
+
+async def walk_delete_on_a_full_disk(machines: Machines, journal: Journal) -> None:
+    journal.rolled_back = True  # what was not saved goes before the record, and is gone for a server that comes in between
+    async with a_disk_that_its_sandbox_fills(machines):
+        await walk_delete(machines, journal)
+
+
+async def walk_reset_on_a_full_disk(machines: Machines, journal: Journal) -> None:
+    async with a_disk_that_its_sandbox_fills(machines):
+        journal.rolled_back = True
+        await machines.reset(NAME, discard=True)
+    journal.went_back = True
+    await value_of(machines, NAME, "1")
+
+
 async def walk_each(machines: Machines, journal: Journal) -> None:
     await machines.update(NAME, durability="each")
     await journal.append(machines)
@@ -166,6 +201,8 @@ WALKS: dict[str, Walk] = {
     "reset and discard": walk_reset_and_discard,
     "forget": walk_forget,
     "delete": walk_delete,
+    "delete on a full disk": walk_delete_on_a_full_disk,
+    "reset on a full disk": walk_reset_on_a_full_disk,
     "each": walk_each,
     "pack": walk_pack,
 }

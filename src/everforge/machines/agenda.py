@@ -163,11 +163,15 @@ class Agenda:
             if not future.done():
                 future.set_result(ended)
 
-    def give_up(self, error: EverforgeError) -> None:
-        """The keeper is going, for good or for worse; the tape may still say how things ended."""
-        self.clear(error)
+    def tell_stuck(self, error: EverforgeError) -> None:
+        """Their ends will come, but not soon: whoever waits may ask again."""
         for future in chain.from_iterable(self._ends.values()):
             if not future.done():
                 future.set_exception(error)
                 future.exception()  # nobody may be waiting
+
+    def give_up(self, error: EverforgeError) -> None:
+        """The keeper is going, for good or for worse; the tape may still say how things ended."""
+        self.clear(error)
+        self.tell_stuck(error)
         self._ends.clear()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -23,6 +24,8 @@ from .tape import TapeReaders
 log = logging.getLogger(__name__)
 USED_EVERY_SECONDS = 60.0  # a crash of the server forgets no more of when a machine was last used
 FULL_DISK_PAUSE_SECONDS = 0.5  # between tries to write what must be written
+STUCK_SECONDS = 10.0  # without room, until those who wait for what is to be written are told
+ROOM_SECONDS = 10.0  # for room to be there once what took it was destroyed
 
 # What a reader of the tape should hear of; the other arrows are beginnings and ends of these.
 TOLD = frozenset(Arrow) - {Arrow.SAVE_STARTED, Arrow.SAVE_ENDED, Arrow.SLEEP_STARTED, Arrow.WAKE_STARTED, Arrow.WANTED_AGAIN, Arrow.REMOVED}
@@ -47,6 +50,8 @@ class Dossier:
         self.signals = signals or Signals()
         self.changing = asyncio.Lock()  # for whoever makes something new of what the record says
         self.waits_for_room = asyncio.Event()  # something that has happened cannot be written: the disk is full
+        self.stuck: DiskFull | None = None  # for so long that whoever waits for it should know
+        self.on_stuck: Callable[[DiskFull], None] = lambda _: None
         self.awake_until: float | None = None  # where it was found lost: how long it was awake for certain
         self._waiting = 0
         self._readers = readers
@@ -87,11 +92,13 @@ class Dossier:
         durable: bool = False,
         step: str | None = None,
         patient: bool = True,
+        room_seconds: float = math.inf,
     ) -> Sequence[Event]:
         """One transaction. With an arrow the residence moves along it (and along those `following` it, each with its detail), or WrongState is raised
         and nothing has happened.
 
-        What has happened must be recorded: a `patient` write waits for room on a full disk. What is only about to begin is refused with DiskFull.
+        What has happened must be recorded: a `patient` write waits for room on a full disk, for `room_seconds`. What is only about to begin is
+        refused with DiskFull.
         """
         values = dict(set or {})
         now, awake_ms = time.time(), 0
@@ -112,7 +119,7 @@ class Dossier:
         self._publications.append(turn)  # in the order of the commits, which is that of the positions
         try:
             with self.steps.step(f"record {arrow or step or 'change'}"):
-                written = await self._commit(change, patient)
+                written = await self._commit(change, room_seconds if patient else 0.0)
             self.record = _changed(self.record, values)
             if "residence" in values:
                 self.residence = Residence(values["residence"])
@@ -173,26 +180,32 @@ class Dossier:
         """The last position on the tape."""
         return self._end if self._end != START else await self.store.end_position(self.record.id)
 
-    async def _commit(self, change: Change, patient: bool) -> Sequence[Event]:
+    async def _commit(self, change: Change, room_seconds: float) -> Sequence[Event]:
         try:
             return await self.store.commit(change)
         except DiskFull as e:
-            if not patient:
+            if not room_seconds:
                 raise
-            return await self._commit_when_there_is_room(change, e)
+            return await self._commit_when_there_is_room(change, e, room_seconds)
 
-    async def _commit_when_there_is_room(self, change: Change, error: DiskFull) -> Sequence[Event]:
+    async def _commit_when_there_is_room(self, change: Change, error: DiskFull, room_seconds: float) -> Sequence[Event]:
         """Said when it begins and when it is over, however long it takes and however many writes wait."""
         if not self._waiting:
             log.warning("machine %s waits for room on the disk: %s", self.record.name, error.message)
         self._waiting += 1
         self.waits_for_room.set()
+        began = time.monotonic()
         try:
             while True:
                 await asyncio.sleep(FULL_DISK_PAUSE_SECONDS)
                 try:
                     written = await self.store.commit(change)
                 except DiskFull:
+                    waited_seconds = time.monotonic() - began
+                    if waited_seconds > room_seconds:
+                        raise
+                    if waited_seconds > STUCK_SECONDS:
+                        self._say_stuck()
                     continue
                 if self._waiting == 1:
                     log.warning("machine %s found room on the disk, and goes on", self.record.name)
@@ -201,6 +214,17 @@ class Dossier:
             self._waiting -= 1
             if not self._waiting:
                 self.waits_for_room.clear()
+                self.stuck = None
+
+    def _say_stuck(self) -> None:
+        """Again and again: there may be new ones who wait."""
+        if self.stuck is None:
+            self.stuck = DiskFull(
+                f"the server's disk is full: what machine {self.record.name} says, and the ends of its instructions, can only be recorded when"
+                " there is room. Delete machines or snapshots, or reset a machine and discard what it has; or ask again later"
+            )
+            self._readers.stir(self.record.id)
+        self.on_stuck(self.stuck)
 
 
 _FIELDS = tuple(f.name for f in fields(MachineRecord))

@@ -222,7 +222,9 @@ class Forge:
 
     async def _reopen(self, id: MachineId) -> None:
         """After a mistake of ours, or of the disk: a machine must not stay without its deadlines, its idle sleep and its place in admission."""
-        for pause in REOPEN_PAUSES_SECONDS:
+        pauses = list(REOPEN_PAUSES_SECONDS)
+        while pauses:
+            pause = pauses.pop(0)
             await asyncio.sleep(pause)
             try:
                 async with self._opening.of(id):
@@ -231,6 +233,9 @@ class Forge:
                         return
                     await recover.open_keeper(self, record)
                     return
+            except DiskFull as e:
+                log.warning("machine %s waits for room on the disk: %s", id, e.message)
+                pauses = pauses or [pause]  # which comes, sooner or later
             except Exception:
                 log.exception("machine %s could not be opened again", id)
 

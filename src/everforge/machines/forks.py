@@ -27,6 +27,10 @@ PAGE = 500
 
 
 async def reset(forge: Forge, keeper: Keeper, *, discard: bool) -> SnapshotId | None:
+    return await keeper.residency.with_room(lambda: _reset(forge, keeper, discard=discard), discard=discard)
+
+
+async def _reset(forge: Forge, keeper: Keeper, *, discard: bool) -> SnapshotId | None:
     record = keeper.dossier.record
     entry = await forge.images.find(record.image)
     forge.templates.doubt(forge.templates.id(entry.image.digest, record.disk_mb))  # rare enough to look at it whole
@@ -34,7 +38,7 @@ async def reset(forge: Forge, keeper: Keeper, *, discard: bool) -> SnapshotId | 
     point = first_point(record, template.snapshot, "template", START, None)
     known = await keeper.dossier.store.points(record.id)
     if all(p.snapshot != template.snapshot for p in known):
-        await keeper.dossier.write(add_points=[replace(point, created_at=time.time())], step="add template point")
+        await keeper.dossier.write(add_points=[replace(point, created_at=time.time())], step="add template point", patient=False)
     return await keeper.residency.reset(point, discard=discard)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -15,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from everforge.engine.base import Engine, Limits, Sandbox
+from everforge.engine.base import Ending, Engine, How, Limits, Sandbox
 from everforge.store.base import AT_END, Manifest, PointReason, PointRecord, Snapshots
 from everforge.wire.errors import DiskFull, EverforgeError, SandboxLost, SaveFailed, SnapshotDamaged, SnapshotNotFound, WakeFailed
 from everforge.wire.events import Ended
@@ -38,7 +39,9 @@ from .turn import TurnRun
 from .undertaker import Undertaker
 from .weir import Flow, Weir
 
+log = logging.getLogger(__name__)
 ENTROPY_BYTES = 32
+GIVEN_UP = "it was to be discarded, and the disk was too full to record that first"
 T = TypeVar("T")
 
 
@@ -302,6 +305,17 @@ class Housing:
         await self._snapshots.abandon(partial)
         await self.dossier.write(Arrow.WANTED_AGAIN)
         return False
+
+    async def give_up(self) -> None:
+        """Destroy the sandbox before that is recorded: on a full disk it may be what takes the room. The keeper finds it lost, as the next
+        server would if this one died now."""
+        if (incarnation := self.incarnation) is not None:
+            incarnation.lose(Ending(How.LOST, GIVEN_UP))
+            with self.dossier.steps.step("destroy"):
+                try:
+                    await incarnation.sandbox.destroy()
+                except EverforgeError as e:  # whoever finds it lost tries again
+                    log.error("the sandbox of machine %s could not be destroyed, and is tried again: %s", self.dossier.record.name, e.message)
 
     async def leave(self) -> None:
         """Destroy the sandbox, if there is one."""

@@ -67,6 +67,7 @@ class Keeper:
         self.dossier = dossier
         self.residency = residency
         self.retired: Callable[[], None] = lambda: None
+        dossier.on_stuck = agenda.tell_stuck
         self._agenda = agenda
         self._settings = settings
         self._intake = Intake(dossier, residency, agenda)
@@ -193,10 +194,34 @@ class Keeper:
             raise Uncertain(f"instruction {number} has no end on the tape yet; ask again", position=found[0].position)
         return found[1]
 
+    def check_recordable(self, number: int) -> None:
+        """Raises DiskFull when the end of this instruction, or what comes before it, has been waiting for room for long."""
+        if self.dossier.stuck is not None and self._agenda.awaits(number):
+            raise self.dossier.stuck
+
     async def operate(self, name: str, act: Callable[[], Awaitable[T]]) -> T:
         """Do something in its place among the instructions."""
         with self.pinned():
             return await self._put(name, act).done
+
+    async def discard(self, name: str, act: Callable[[], Awaitable[T]]) -> T:
+        """As `operate`, for what gives up the state that is there now. On a full disk that is destroyed first: what stands before this on the agenda
+        may be waiting for the very room that it takes."""
+        with self.pinned():
+            there_now = self.residency.housing.incarnation
+            doing = asyncio.ensure_future(self.operate(name, act))
+            full = asyncio.ensure_future(self.dossier.waits_for_room.wait())
+            try:
+                await asyncio.wait([doing, full], return_when=asyncio.FIRST_COMPLETED)
+                if not doing.done() and self.residency.housing.incarnation is there_now:  # otherwise it is under way, in what comes next
+                    await to_its_end(self.residency.housing.give_up())
+                try:
+                    return await doing
+                except SandboxLost:  # it had not begun, and was taken off the agenda with everything else
+                    return await self.operate(name, act)
+            finally:
+                doing.cancel()
+                full.cancel()
 
     def _put(self, name: str, act: Callable[[], Awaitable[Any]], *, first: bool = False) -> Operation:
         if self._agenda.closed:

@@ -159,7 +159,10 @@ def _start(forge: Forge, keeper: Keeper, inherited: RunningTurn | None = None) -
 
 
 async def recover_one(forge: Forge, record: MachineRecord, sandbox: Sandbox | None) -> Start | None:
-    """Put one machine right. Where it goes on living, returns what starts its keeper."""
+    """Put one machine right. Where it goes on living, returns what starts its keeper.
+
+    Raises DiskFull where that cannot be recorded: who waits for room here would keep a server from starting, and this machine from being deleted.
+    """
     guest, line, hello = await _ask(forge, record, sandbox)
     action, arrow = MATRIX[Residence(record.residence), guest]
     log.info("machine %s was %s, of its guest: %s; %s", record.name, record.residence, guest, action)
@@ -173,7 +176,7 @@ async def recover_one(forge: Forge, record: MachineRecord, sandbox: Sandbox | No
         case Action.DESTROY_AND_MOVE:
             assert arrow is not None
             keeper = forge.adopt(record)
-            await keeper.dossier.write(arrow, set={"sandbox": None, "error": "the server stopped while it was waking"})
+            await keeper.dossier.write(arrow, set={"sandbox": None, "error": "the server stopped while it was waking"}, patient=False)
         case Action.CREATE_AGAIN:
             keeper = forge.adopt(record)
             await _queue_unended(keeper)
@@ -182,7 +185,7 @@ async def recover_one(forge: Forge, record: MachineRecord, sandbox: Sandbox | No
             keeper = forge.adopt(record)
             await _queue_unended(keeper)
             keeper.dossier.awake_until = record.last_used_at  # and not over the time that the server, or the whole computer, was down
-            await keeper.residency.lose(forge.why_gone, record.next_instruction - 1)
+            await keeper.residency.lose(forge.why_gone, record.next_instruction - 1, patient=False)
         case Action.TAKE_OVER:
             assert sandbox is not None
             assert line is not None
@@ -215,7 +218,7 @@ async def _take_over(forge: Forge, record: MachineRecord, arrow: Arrow | None, s
     try:
         inherited = await _continue(forge, keeper, incarnation, hello)
         if arrow is not None:
-            await keeper.dossier.write(arrow)  # first: from here on it is awake for everybody, also if it is lost the next moment
+            await keeper.dossier.write(arrow, patient=False)  # first: from here on it is awake for everybody, also if it is lost the next moment
         await _go_on(keeper, incarnation, hello)
     except BaseException:
         await incarnation.close()

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Literal
+from typing import Literal, TypeVar
 
 from everforge.engine.base import Ending, How
 from everforge.store.base import PointRecord
@@ -31,6 +31,7 @@ from everforge.wire.errors import (
 from everforge.wire.events import START, Ended, Event, Lost
 from everforge.wire.ids import AccountId, SnapshotId
 
+from . import dossier as dossiers
 from .admission import Admission
 from .agenda import Agenda
 from .creation import check_disk_room
@@ -40,6 +41,7 @@ from .lifecycle import ACCEPTING, Arrow, Residence
 from .points import Target, find, offer
 from .settings import MachineSettings
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 HOST_LOST_IT = frozenset({How.LOST, How.KILLED})  # the guest did nothing wrong: back at the last snapshot, with a word about it
 QuotaOf = Callable[[AccountId], Awaitable[Quota]]
@@ -179,7 +181,7 @@ class Residency:
         changed when either is not sound."""
         point = find(await self.dossier.store.points(self.dossier.record.id), target)
         with self.housing.hold(point.snapshot):  # between the check and the restore, too
-            return point, await self._go_back(point, discard=discard)
+            return point, await self.with_room(lambda: self._go_back(point, discard=discard), discard=discard)
 
     async def _go_back(self, point: PointRecord, *, discard: bool) -> SnapshotId | None:
         await self.housing.check(point.snapshot)
@@ -200,6 +202,23 @@ class Residency:
         await self._cancel_waiting("the machine was reset")
         await self.create()
         return undo
+
+    async def with_room(self, attempt: Callable[[], Awaitable[T]], *, discard: bool) -> T:
+        """`attempt`; and on a full disk again without the sandbox, where what is in it is to be discarded anyway."""
+        try:
+            return await attempt()
+        except DiskFull:
+            if not discard or self.now is not Residence.AWAKE:
+                raise
+        await self.housing.give_up()
+        until = time.monotonic() + dossiers.ROOM_SECONDS
+        while True:
+            try:
+                return await attempt()
+            except DiskFull:
+                if time.monotonic() > until:
+                    raise
+                await asyncio.sleep(dossiers.FULL_DISK_PAUSE_SECONDS)
 
     async def _keep_state(self, reason: Literal["before_rollback", "before_reset"], spare: SnapshotId, *, discard: bool) -> SnapshotId | None:
         """What makes going back undoable. An awake machine is saved now, unless it is to be discarded; a sleeping one is a point already; a broken
@@ -282,7 +301,7 @@ class Residency:
 
     # --- gone ----------------------------------------------------------------------------------------------------------------------------
 
-    async def lose(self, ending: Ending, last_executed: int | None) -> None:
+    async def lose(self, ending: Ending, last_executed: int | None, *, patient: bool = True) -> None:
         """The sandbox is no more. One entry says what is gone; everything under way ends as lost; nothing falls back silently."""
         self.housing.waiting = None
         await self.housing.leave()
@@ -298,7 +317,8 @@ class Residency:
         first, last = (executed[0], executed[-1]) if executed else (None, None)
         lost = Lost(since_position=since, first_instruction=first, last_instruction=last, snapshot=record.head, reason=reason)
         error = SandboxLost(f"its sandbox was lost ({reason})")
-        await self.break_down(Arrow.SANDBOX_LOST, error, [lost], self._resumed(reason, executed) if ending.how in HOST_LOST_IT else None)
+        resumed = self._resumed(reason, executed) if ending.how in HOST_LOST_IT else None
+        await self.break_down(Arrow.SANDBOX_LOST, error, [lost], resumed, patient=patient)
 
     def _resumed(self, reason: str, executed: Sequence[int]) -> dict[str, object]:
         """What its record says when it is back at its last snapshot."""
@@ -309,7 +329,13 @@ class Residency:
         return {"notice": notice, "error": None, "unsaved_from": record.next_instruction}
 
     async def break_down(
-        self, arrow: Arrow, error: EverforgeError, events: Sequence[Event] = (), resumed: Mapping[str, object] | None = None
+        self,
+        arrow: Arrow,
+        error: EverforgeError,
+        events: Sequence[Event] = (),
+        resumed: Mapping[str, object] | None = None,
+        *,
+        patient: bool = True,
     ) -> None:
         """Into `broken`: running and waiting instructions end as lost, and the kept points are offered.
 
@@ -326,4 +352,5 @@ class Residency:
         detail = {"error": message, "points": [p.snapshot for p in points]}
         fields = {"error": message, "sandbox": None, **(resumed or {})}
         following = [] if resumed is None else [(Arrow.RESUMED, {"snapshot": record.head})]
-        self._tell(await self.dossier.write(arrow, set=fields, events=[*events, *ends], detail=detail, following=following))
+        written = await self.dossier.write(arrow, set=fields, events=[*events, *ends], detail=detail, following=following, patient=patient)
+        self._tell(written)

@@ -323,14 +323,28 @@ class Machines:
         await self.instruction(name, number)  # raises InstructionNotFound
         return False
 
-    async def read(self, name: str, after: int = START, *, follow: bool = False) -> AsyncIterator[Event]:
-        """The tape after a position; with `follow` for as long as the machine lives, and has the tags that this door is for."""
+    async def read(self, name: str, after: int = START, *, follow: bool = False, instruction: int | None = None) -> AsyncIterator[Event]:
+        """The tape after a position; with `follow` for as long as the machine lives, and has the tags that this door is for.
+
+        Whoever reads for one `instruction` hears DiskFull when its end can only be recorded who knows when.
+        """
         requests.whole("after", after, START, INSTRUCTION_MAX, "")
         record = await self._record(name)
-        check = (lambda: self._check_still_there(record.id, name)) if self._tags else None
+
+        async def check() -> None:
+            if self._tags:
+                await self._check_still_there(record.id, name)
+            if instruction is not None:
+                self.check_recordable(name, instruction)
+
         async with contextlib.aclosing(self.forge.readers.read(record.id, Position(after), follow=follow, check=check)) as events:
             async for event in events:
                 yield event
+
+    def check_recordable(self, name: str, instruction: int) -> None:
+        """Raises DiskFull when the end of this instruction has been waiting for room for long."""
+        if keeper := self._kept(name):
+            keeper.check_recordable(instruction)
 
     async def end_position(self, name: str) -> Position:
         """The last position on the tape."""
@@ -373,12 +387,14 @@ class Machines:
             requests.whole("instruction", instruction, 0, INSTRUCTION_MAX, "")
         target = Target(None if snapshot is None else requests.snapshot(snapshot), instruction)
         keeper = await self._keeper(name)
-        return RolledBack(*await keeper.operate("rollback", lambda: keeper.residency.roll_back(target, discard=discard)))
+        operate = keeper.discard if discard else keeper.operate
+        return RolledBack(*await operate("rollback", lambda: keeper.residency.roll_back(target, discard=discard)))
 
     async def reset(self, name: str, *, discard: bool = False) -> SnapshotId | None:
         """Fresh from its image's template; returns the point that undoes it. `discard` as for `rollback`."""
         keeper = await self._keeper(name)
-        return await keeper.operate("reset", lambda: forks.reset(self.forge, keeper, discard=discard))
+        operate = keeper.discard if discard else keeper.operate
+        return await operate("reset", lambda: forks.reset(self.forge, keeper, discard=discard))
 
     async def fork(self, name: str, *, count: int = 1, names: Sequence[str] | None = None, key: str | None = None) -> Sequence[MachineView]:
         """New machines that go on from where this one is. However many, the source is stopped for one save only; a sleeping one is not woken.

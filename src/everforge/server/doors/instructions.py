@@ -42,7 +42,7 @@ from .displays import Displays, in_one_frame
 from .wholelines import WholeLines
 
 routes = Routes("instructions")
-STREAMED = (MachineNotFound, InstructionNotFound, TooManyStreams)
+STREAMED = (MachineNotFound, InstructionNotFound, TooManyStreams, DiskFull)
 
 
 @routes.add(
@@ -124,6 +124,7 @@ async def stream_result(call: Call) -> Response:
     """Output of an instruction from its first line on, then its result, as lines of JSON; also after its end."""
     seq = number(call)
     accepted = await call.machines.instruction(call.name, seq)
+    call.machines.check_recordable(call.name, seq)
     lines = call.service.streams.guarded(call.identity, _lines(call, seq, accepted.position))
     parts = _until_revoked(with_signs_of_life(lines, b" ", call.service.settings.quiet_seconds))
     return StreamingResponse(in_pieces(parts), media_type="application/x-ndjson")
@@ -141,7 +142,7 @@ async def _lines(call: Call, seq: int, accepted: Position) -> AsyncGenerator[byt
     yield b" "  # headers at once
     told = Told(seq)
     service = call.service
-    async for event in call.machines.read(call.name, accepted, follow=True):
+    async for event in call.machines.read(call.name, accepted, follow=True, instruction=seq):
         *small, last = told.of(event) or [None]
         if small:
             yield b"".join(to_json(message) + b"\n" for message in small)

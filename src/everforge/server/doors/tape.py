@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import Response, StreamingResponse
 
 from everforge.wire import api
-from everforge.wire.errors import InstructionNotFound, InvalidInput, MachineNotFound, TooManyStreams
+from everforge.wire.errors import DiskFull, InstructionNotFound, InvalidInput, MachineNotFound, TooManyStreams
 from everforge.wire.events import START, Ended, Event
 
 from ..answers import departing, departing_part, to_json
@@ -37,7 +37,7 @@ class TapeQuery(api.Query):
     "GET",
     "/v1/machine/{name}/tape",
     scope="read",
-    errors=(MachineNotFound, InstructionNotFound, TooManyStreams),
+    errors=(MachineNotFound, InstructionNotFound, TooManyStreams, DiskFull),
     answer=api.Tape,
     media=("application/json", LINES, EVENTS),
 )
@@ -53,6 +53,8 @@ async def read_tape(call: Call, query: TapeQuery) -> Response:
     if query.instruction is not None:
         accepted = await call.machines.instruction(call.name, query.instruction)
         after = max(after, accepted.position - 1)
+        if query.follow:
+            call.machines.check_recordable(call.name, query.instruction)
     if EVENTS in accept:
         return _stream(call, _events(call, query, after), EVENTS, b": \n\n")
     if LINES in accept:
@@ -91,7 +93,8 @@ async def _entries(call: Call, query: TapeQuery, after: int) -> AsyncGenerator[d
 
 
 async def _read(call: Call, query: TapeQuery, after: int) -> AsyncGenerator[Event]:
-    async for event in call.machines.read(call.name, after, follow=query.follow):
+    awaited = query.instruction if query.follow else None
+    async for event in call.machines.read(call.name, after, follow=query.follow, instruction=awaited):
         if query.instruction is None or getattr(event, "instruction", None) == query.instruction:
             yield event
         if isinstance(event, Ended) and event.instruction == query.instruction:
