@@ -86,7 +86,7 @@ class EgressDoors:
             journal=self._journal.of(machine),
             meter=self._meter_of(machine.id),
             spending=Spending(self.allowances, machine.account),
-            lookup=self._askers.new(machine.account),
+            lookup=self._askers.of_machine(machine.account),
         )
 
     def _meter_of(self, machine: MachineId) -> Meter:

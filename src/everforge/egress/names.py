@@ -47,14 +47,18 @@ class Asker:
 
 
 class Askers:
-    """One for each machine that is awake, within what its account may have under way: also what its machines asked before they slept."""
+    """Of accounts, each with so many under way: also of what its machines asked before they slept, or its webhooks before they gave up."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
         self._accounts: WeakValueDictionary[AccountId, Asker] = WeakValueDictionary()
 
-    def new(self, account: AccountId) -> Lookup:
-        of_account = self._accounts.get(account)
-        if of_account is None:
-            of_account = self._accounts[account] = Asker(self._lookup, OF_ACCOUNT_MAX)
-        return Asker(of_account, OF_MACHINE_MAX)
+    def of_account(self, account: AccountId) -> Asker:
+        found = self._accounts.get(account)
+        if found is None:
+            found = self._accounts[account] = Asker(self._lookup, OF_ACCOUNT_MAX)
+        return found
+
+    def of_machine(self, account: AccountId) -> Asker:
+        """A new one, within what its account may have."""
+        return Asker(self.of_account(account), OF_MACHINE_MAX)

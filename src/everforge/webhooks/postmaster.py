@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager
 
 from everforge import __version__
 from everforge.clocks import steady_clock
-from everforge.egress.names import Asker, Lookup, look_up
+from everforge.egress.names import Askers, Lookup, look_up
 from everforge.store.webhooks import DeliveryRecord, WebhookBook, WebhookRecord
 from everforge.wire.errors import InvalidInput, TooMany
 from everforge.wire.ids import AccountId
@@ -30,7 +30,7 @@ from .places import NotReached, place_of
 from .post import post
 from .roll import Roll
 from .settings import WebhookSettings
-from .slots import COMMON_MAX, OF_ACCOUNT_MAX, Slots
+from .slots import OF_ACCOUNT_MAX, Slots
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0  # after which the store is asked again for what has become due
@@ -55,7 +55,7 @@ class Postmaster:
         self._book = book
         self._settings = settings
         self._roll = roll
-        self._resolve = Asker(resolve, COMMON_MAX)
+        self._askers = Askers(resolve)
         self._clock = clock  # what others read: signatures, and when one was given up
         self.steady = steady or steady_clock()  # what tries go by
         self._under_way: dict[str, asyncio.Task[None]] = {}  # by delivery
@@ -173,7 +173,7 @@ class Postmaster:
             TIME_HEADER: str(now),
             SIGNATURE_HEADER: signature(webhook.secret, id, now, body),
         }
-        await post(place, headers, body, resolve=self._resolve, seconds=self._settings.webhook_seconds)
+        await post(place, headers, body, resolve=self._askers.of_account(webhook.account), seconds=self._settings.webhook_seconds)
 
     def _failure(self, delivery: DeliveryRecord, error: str) -> Callable[[], Awaitable[None]]:
         """How it is noted."""

@@ -49,14 +49,14 @@ async def test_an_account_has_so_many_look_ups_under_way_however_many_machines_i
     slow = Slow()
     askers = Askers(slow)
     for _ in range(OF_ACCOUNT_MAX):
-        awake = askers.new(AccountId("mine"))  # and then it sleeps
+        awake = askers.of_machine(AccountId("mine"))  # and then it sleeps
         await ask(awake)
         await ask(awake)
     assert slow.asked == OF_ACCOUNT_MAX
-    other = askers.new(AccountId("other"))
+    other = askers.of_machine(AccountId("other"))
     for _ in range(2 * OF_MACHINE_MAX):
         await ask(other)
     assert slow.asked == OF_ACCOUNT_MAX + OF_MACHINE_MAX
     slow.answers.set()
     await asyncio.sleep(0)
-    await ask(askers.new(AccountId("mine")))
+    await ask(askers.of_machine(AccountId("mine")))

@@ -273,6 +273,32 @@ async def test_any_number_of_accounts_whose_webhooks_do_not_answer_keep_no_other
                 assert (await receiver.letter()).json["type"] == "limit.hit"
 
 
+async def test_names_of_other_accounts_that_no_name_server_answers_for_keep_nobody_waiting(receiver: Hook) -> None:
+    asked = 0
+
+    async def resolve(host: str, port: int) -> list[str]:
+        nonlocal asked
+        if host == "hook.example":
+            return ["127.0.0.1"]
+        asked += 1
+        return await asyncio.get_running_loop().create_future()
+
+    port, store = receiver.place.partition(":")[2], MemoryStore()
+    settings = replace(QUICK, webhook_hosts_open=(f"hook.example:{port}",), webhook_seconds=60.0)
+    hooks = Webhooks(store.webhooks, store.accounts, settings, resolve=resolve)
+    async with hooks.running():
+        accounts = tuple(AccountId(f"a{n}") for n in range(2 * slots.COMMON_MAX))
+        for account in accounts:
+            await hooks.add(account, "https://never.example/hook")
+        await hooks.add(OWNER, f"http://hook.example:{port}/hook")
+        hooks.tell(Event("machine.broken", accounts, None, "one", 1.5))
+        async with asyncio.timeout(10):
+            while asked < len(accounts):
+                await asyncio.sleep(0.001)
+        hooks.tell(Event("limit.hit", (OWNER,), OWNER, None, 1.5))
+        assert (await receiver.letter()).json["type"] == "limit.hit"
+
+
 async def test_where_there_are_more_of_them_than_places_they_take_turns_by_account(
     receiver: Hook, store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
