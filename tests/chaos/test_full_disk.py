@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -217,3 +218,32 @@ async def test_who_waits_for_an_instruction_that_fills_the_disk_is_told_so(small
                     pass
         await machines.delete(name)
     await until_gone(small_disk)
+
+
+def test_a_server_on_a_full_disk_starts_or_says_in_one_sentence_what_to_do(small_disk: Path) -> None:
+    give_template(small_disk)
+    assert "ready http" in served(small_disk)
+    for left_kb in (0, 64, 128, 256, 512, 1024):
+        ballast = small_disk / "ballast"
+        free = os.statvfs(small_disk)
+        with open(ballast, "wb") as f:
+            os.posix_fallocate(f.fileno(), 0, free.f_bavail * free.f_frsize - left_kb * 1024)
+        said = served(small_disk)
+        assert "ready http" in said or "Free some megabytes" in said, (left_kb, said)
+        assert "Traceback" not in said, (left_kb, said)
+        ballast.unlink()
+    assert "ready http" in served(small_disk)
+
+
+def served(data: Path) -> str:
+    """What a server says from its start to its end, which is asked for as soon as it is ready."""
+    command = [sys.executable, "-m", "everforge.server", "serve", "--data", str(data), "--port", "0"]
+    settings = {**os.environ, "EVERFORGE_IMAGE": "minimal"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=settings) as server:
+        assert server.stdout is not None
+        said = ""
+        for line in server.stdout:
+            said += line
+            if line.startswith("ready "):
+                server.terminate()
+    return said

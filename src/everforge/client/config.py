@@ -154,7 +154,9 @@ def _owner_token() -> Path:
 def local_url() -> str | None:
     """Of the server on this computer, as far as one said so here. It may have gone since."""
     try:
-        text = (data_folder() / "server.json").read_bytes()[:FILE_BYTES_MAX]
+        place = data_folder() / "server.json"
+        # A link on a full disk. Not by pathlib, which would make one slash of two.
+        text = os.readlink(place) if place.is_symlink() else place.read_bytes()[:FILE_BYTES_MAX]  # noqa: PTH115
         found = json.loads(text)
         return check_url(found["url"])
     except (OSError, ValueError, TypeError, KeyError, InvalidInput):

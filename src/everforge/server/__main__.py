@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from everforge.folders import data_folder
-from everforge.wire.errors import EverforgeError, InvalidInput
+from everforge.store.disk import FULL
+from everforge.wire.errors import DiskFull, EverforgeError, InvalidInput
 
 from . import address, loop
 from .configuration import Configuration, load
@@ -47,6 +48,8 @@ def main(argv: list[str] | None = None) -> int:
             return _show(configuration, as_json=options.json)
         elsewhere = data if options.data or os.environ.get("EVERFORGE_DATA") else None
         return _serve(configuration, data, elsewhere, wanted=options.welcome)
+    except DiskFull as e:
+        return _no_room(data, e.message)
     except EverforgeError as e:
         running = address.find(data)
         print(f"everforge: {f'a server of {data} is running already, at {running}' if running else e.message}", file=sys.stderr)
@@ -56,6 +59,15 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter tries once more at its end, and complains
         return EXIT_PIPE
+    except OSError as e:
+        if e.errno not in FULL:
+            raise
+        return _no_room(data, str(e))
+
+
+def _no_room(data: Path, why: str) -> int:
+    print(f"everforge: {why}. Free some megabytes on the disk of {data}, and start the server again: then machines can be deleted", file=sys.stderr)
+    return EXIT_REFUSED
 
 
 def _look_for_strays(*, may_start: bool) -> None:
