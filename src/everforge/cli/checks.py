@@ -28,6 +28,7 @@ PYTHON_AT_LEAST = (3, 11)
 KERNEL_AT_LEAST = (5, 4)  # older ones lack pidfd_open and what gVisor's systrap platform is quick with
 MEMORY_MB_FAIL, MEMORY_MB_WARN = 256, 1024  # one awake machine with numpy and pandas takes about 115
 DISK_MB_FAIL, DISK_MB_WARN = 500, 5000  # the images take 1 GB, each sleeping machine some 80 MB and more
+MACHINE_DISK_MB = (5120 << 20) // 1_000_000  # what a machine's own disk may take, as the settings come
 
 UNHELD_PROCESSORS = " Nothing holds them to their processors then (`cpus`), and one that computes without a pause does not give way to others."
 
@@ -183,6 +184,9 @@ def _disk(name: str, folder: Path, variable: str) -> Row:
     sentence = f"{folder}: {free_mb} MB free."
     if free_mb < DISK_MB_FAIL:
         return Row(name, "fail", sentence, f"Free some disk space, or set {variable} to a folder on another disk.")
+    if folder == data_folder() and free_mb < MACHINE_DISK_MB:
+        fix = f"Give new machines a smaller disk (`disk_mb`), free some, or set {variable} to a folder on another disk."
+        return Row(name, "warn", f"{sentence} One machine may write 5,120 MB unless `disk_mb` says otherwise, and so fill this disk for all.", fix)
     if free_mb < DISK_MB_WARN:
         return Row(name, "warn", sentence, f"Sleeping machines need room; free some, or set {variable} to a folder on another disk.")
     return Row(name, "ok", sentence)

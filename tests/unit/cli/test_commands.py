@@ -7,11 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 import pytest
 
 from everforge import __version__
+from everforge.cli import checks
+from everforge.machines.settings import MachineSettings
 
 
 def everforge(*words: str, stdout: IO[str] | int = subprocess.PIPE, **env: str) -> subprocess.CompletedProcess[str]:
@@ -121,6 +124,17 @@ def test_doctor_says_what_is_wrong_with_a_home_that_cannot_be_used(home: str, wh
         assert rows[name]["status"] == "fail"
         assert f"cannot be written: {why}" in rows[name]["sentence"]
         assert variable in rows[name]["fix"]
+
+
+def test_doctor_warns_of_a_disk_that_one_machine_can_fill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVERFORGE_DATA", str(tmp_path))
+    assert (MachineSettings().disk_mb << 20) // 1_000_000 == checks.MACHINE_DISK_MB
+    for free_mb, status in ((checks.MACHINE_DISK_MB - 1, "warn"), (checks.MACHINE_DISK_MB, "ok")):
+        free = SimpleNamespace(free=free_mb * 1_000_000)
+        monkeypatch.setattr(checks.shutil, "disk_usage", lambda _, free=free: free)
+        row = checks._disk("data folder", tmp_path, "EVERFORGE_DATA")  # pyright: ignore[reportPrivateUsage]
+        assert row.status == status
+        assert ("disk_mb" in row.fix) == (status == "warn")
 
 
 @pytest.mark.parametrize(("words", "setting"), [(["image", "build", "minimal"], "EVERFORGE_IMAGES"), (["setup"], "EVERFORGE_CACHE")])

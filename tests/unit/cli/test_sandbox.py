@@ -68,6 +68,22 @@ def test_a_judge_sees_what_got_through(name: str, bait: Bait) -> None:
     assert not ATTACKS[name].judge(Seen(fact.get("end", "value"), fact), bait).held
 
 
+@pytest.mark.parametrize(("free_mb", "held"), [(None, True), (SMALL["disk_mb"], True), (SMALL["disk_mb"] - 1, False)])
+def test_a_disk_that_one_machine_can_fill_is_not_held(free_mb: int | None, held: bool, bait: Bait) -> None:
+    bait.free_mb = free_mb
+    found = ATTACKS["disk-fill"].judge(Seen("value", {"why": "ENOSPC"}), bait)
+    assert found.held is held
+    if not held:
+        assert "has only 15 MB free" in found.happened
+        assert "`disk_mb`" in found.happened
+
+
+def test_the_free_room_of_a_server_elsewhere_is_not_known(tmp_path: Path) -> None:
+    server: Any = None
+    assert examination.free_mb(ground.Found(server, True, None)) is None
+    assert examination.free_mb(ground.Found(server, True, tmp_path / "not/yet")) == pytest.approx(shutil.disk_usage(tmp_path).free >> 20, abs=1000)
+
+
 @pytest.mark.parametrize("name", sorted(ATTACKS))
 def test_an_attack_that_was_not_made_is_not_one_that_was_held(name: str, bait: Bait) -> None:
     for ran in (Ran("error", error="NameError: name 'os' is not defined"), Ran("lost"), Ran("value", stdout="nothing of use\n"), Ran("interrupted")):

@@ -60,6 +60,7 @@ class Bait:
     warden: str = ""  # where that server gives its orders, where that is known
     neighbour: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])  # where another machine waits and tells the secret
     limits: dict[str, float] = field(default_factory=dict[str, float])  # of the machine under attack, as the server gave them
+    free_mb: int | None = None  # on the server's disk, where that is this computer's
     kernel: str = ""  # of this computer
     root: str = "/"  # from where it is searched for
     door: tuple[str, int] = ("127.0.0.1", 3128)  # in the machine: the way to what it may fetch

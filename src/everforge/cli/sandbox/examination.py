@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from everforge.folders import data_folder
+
 from ..progress import quiet_progress
 from .attack import Group, Seen
 from .attacks import GROUPS
 from .bait import laid_out
-from .ground import a_machine, a_server, an_open_machine, running_server, waiting_in
+from .ground import Found, a_machine, a_server, an_open_machine, running_server, waiting_in
 from .interruption import interruptible
 from .trial import Tried, attempts, in_machine, look
 from .views import Row, rows, surroundings
@@ -50,6 +53,15 @@ class Examination:
         }
 
 
+def free_mb(found: Found) -> int | None:
+    """On the server's disk, where that is this computer's; of one that was started for this, where its machines would else lie."""
+    place = found.data if found.running else data_folder()
+    if place is None:
+        return None
+    there = next(folder for folder in (place, *place.parents) if folder.is_dir())
+    return shutil.disk_usage(there).free >> 20
+
+
 def examine(tell: Callable[[str], None]) -> Examination:
     """Tells first which server it is."""
     began = time.monotonic()
@@ -65,6 +77,7 @@ def examine(tell: Callable[[str], None]) -> Examination:
             bait.neighbour = waiting_in(neighbour, bait.secret)
             info = machine.info()
             bait.limits = {"memory_mb": info.memory_mb, "processes": info.processes, "disk_mb": info.disk_mb}
+            bait.free_mb = free_mb(found)
             ground, tried = in_machine(machine), list[Tried]()
             for one in attempts(GROUPS, ground, bait):
                 tried.append(one)

@@ -67,6 +67,11 @@ def disk_judge(seen: Seen, bait: Bait) -> Outcome:
     most = bait.limits["disk_mb"]
     if seen.text("why") not in ("ENOSPC", "EFBIG", "EDQUOT"):
         return broken(f"It took more than the {most:,.0f} MB of disk that it may have ({seen.text('why')}).")
+    if bait.free_mb is not None and bait.free_mb < most:
+        return broken(
+            f"Its own disk may take {most:,.0f} MB, but the server's has only {bait.free_mb:,} MB free: this machine alone could fill it."
+            " Give new machines a smaller disk (`disk_mb` in the server's settings), or the server a larger one."
+        )
     return held(f"Its own disk of {most:,.0f} MB is full then; yours is not.")
 
 
