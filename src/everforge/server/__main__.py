@@ -66,7 +66,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _no_room(data: Path, why: str) -> int:
-    print(f"everforge: {why}. Free some megabytes on the disk of {data}, and start the server again: then machines can be deleted", file=sys.stderr)
+    """Where machines alone fill it, one of them must go: its file has no name that could be deleted."""
+    how = f"Free some megabytes on the disk of {data}, or end the `runsc-sandbox` process of a machine, which goes back to its last snapshot"
+    print(f"everforge: {why}. {how}; then start the server again, and delete what takes the room", file=sys.stderr)
     return EXIT_REFUSED
 
 
