@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from everforge.client.config import Access
 
 
-ANOTHER_TOKEN = "copy it as it was shown when it was made, or have a new one made with `everforge token new` where you are logged in"
-
-
 def login(
     link: Annotated[str | None, typer.Argument(metavar="[LINK]", help="A one-time link, of `everforge token link` or of the server's start.")] = None,
     token: Annotated[str | None, typer.Option(help="The token. Others on this computer may see it: better be asked, or pipe it in.")] = None,
@@ -77,6 +74,7 @@ def server_address(given: str | None) -> str:
     """What was given, else the environment's, the last log-in's, or this computer's server."""
     from everforge.client.config import check_url, find_access, local_url
     from everforge.wire.errors import ConfigurationBad
+    from everforge.wire.sentences import say
 
     if given or os.environ.get("EVERFORGE_URL"):
         return check_url(given or os.environ["EVERFORGE_URL"])
@@ -85,7 +83,7 @@ def server_address(given: str | None) -> str:
     except ConfigurationBad as error:
         url = local_url()
         if url is None:
-            raise ConfigurationBad("which server? Give its address with --api-base-url") from error
+            raise ConfigurationBad(say("no_server_given")) from error
         return url
 
 
@@ -94,6 +92,7 @@ def keep(access: Access) -> str:
     from everforge import Everforge
     from everforge.client.config import config_path, write_config
     from everforge.wire.errors import Unauthenticated
+    from everforge.wire.sentences import say
 
     from .failures import local
 
@@ -101,7 +100,7 @@ def keep(access: Access) -> str:
         try:
             account = server.whoami()
         except Unauthenticated as error:
-            error.message = f"the server at {access.base_url} does not know this token: {ANOTHER_TOKEN}"
+            error.message = say("token_unknown_login", url=access.base_url)
             raise
     with local(config_path()):
         write_config(access)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from everforge.wire.errors import WrongState
+from everforge.wire.sentences import say
 
 Place = tuple[str, str]  # a server and the name of a machine
 _answered: ContextVar[Mapping[Place, int] | None] = ContextVar("everforge_answered", default=None)
@@ -27,7 +28,4 @@ def check_wait(base_url: str, machine: str, instruction: int | None = None) -> N
     """WrongState when it, or a new one, could only end after the answer that is being found here. Earlier ones have ended."""
     waits = (_answered.get() or {}).get((base_url, machine))
     if waits is not None and (instruction is None or instruction >= waits):
-        raise WrongState(
-            f"instruction {waits} of {machine} waits for the answer of this function, and nothing else of {machine} can end before: use exec, and "
-            "wait for its result elsewhere, or use another machine"
-        )
+        raise WrongState(say("waits_for_answer", number=waits, machine=machine))

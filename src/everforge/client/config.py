@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 
 from everforge.folders import data_folder
 from everforge.wire.errors import ConfigurationBad, InvalidInput, ServerUnknown
+from everforge.wire.sentences import quoted, say
 
 FILE_BYTES_MAX = 64 * 1024  # a configuration is a few lines
 TOKEN_CHARACTERS_MAX = 1024
-START_A_SERVER = "start one with `everforge serve`"
 
 
 class Access(NamedTuple):
@@ -42,22 +42,20 @@ def find_access(token: str | None = None, base_url: str | None = None) -> Access
     if token is not None and base_url is not None:
         return Access(check_url(base_url), check_token(token), "the arguments")
     if token is not None:
-        return Access(_local_url("a token was given without an address: give base_url, too"), check_token(token), "the arguments")
+        return Access(_local_url(say("no_address")), check_token(token), "the arguments")
     wanted = None if base_url is None else check_url(base_url)
     for access in _sources():
         if wanted is None or access.base_url == wanted:
             return access
     if wanted is not None:
-        raise ConfigurationBad(f"there is no token for {wanted}: give token=, set EVERFORGE_TOKEN and EVERFORGE_URL, or run `everforge login`")
-    raise ServerUnknown(
-        f"no server is known here: {START_A_SERVER} on this computer, or set EVERFORGE_URL and EVERFORGE_TOKEN, or run `everforge login`"
-    )
+        raise ConfigurationBad(say("no_token", url=wanted))
+    raise ServerUnknown(say("no_server"))
 
 
 def _sources() -> Iterator[Access]:
     found = os.environ.get("EVERFORGE_TOKEN")
     if found:
-        url = os.environ.get("EVERFORGE_URL") or _local_url("EVERFORGE_TOKEN is set, but EVERFORGE_URL is not: set it to the server's address")
+        url = os.environ.get("EVERFORGE_URL") or _local_url(say("environment_no_address"))
         yield Access(check_url(url), check_token(found), "EVERFORGE_TOKEN")
     elif os.environ.get("EVERFORGE_URL"):
         yield _token_for(check_url(os.environ["EVERFORGE_URL"]))
@@ -74,7 +72,7 @@ def _token_for(url: str) -> Access:
     for access in (*_file(config_path()), *_local()):
         if access.base_url == url:
             return access
-    raise ConfigurationBad(f"EVERFORGE_URL is {url}, but no token for it is known: set EVERFORGE_TOKEN, too, or run `everforge login`")
+    raise ConfigurationBad(say("environment_no_token", url=url))
 
 
 # --- files ---------------------------------------------------------------------------------------------------------------------------
@@ -129,7 +127,7 @@ def _file(path: Path) -> Iterator[Access]:
     try:
         found = json.loads(text)
     except ValueError as e:
-        raise ConfigurationBad(f"{path} is not JSON ({e}): delete it and run `everforge login` again") from e
+        raise ConfigurationBad(say("config_not_json", path=path)) from e
     fields: Mapping[str, Any] = cast(Mapping[str, Any], found) if isinstance(found, dict) else {}
     token, url = fields.get("token"), fields.get("server_url")
     if isinstance(token, str) and isinstance(url, str) and token and url:
@@ -181,11 +179,11 @@ def _read_private(path: Path) -> str | None:
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise ConfigurationBad(f"{path} is not a file: remove it, then run `everforge login`")
+            raise ConfigurationBad(say("config_not_file", path=path))
         if status.st_mode & 0o077:
-            raise ConfigurationBad(f"{path} holds a token, and others can read it: chmod 600 {path}")
+            raise ConfigurationBad(say("config_public", path=path))
         if status.st_size > FILE_BYTES_MAX:
-            raise ConfigurationBad(f"{path} is far too long for what it should be: remove it, then run `everforge login`")
+            raise ConfigurationBad(say("config_too_long", path=path))
         return os.read(handle, FILE_BYTES_MAX).decode("utf-8", "replace")
     finally:
         os.close(handle)
@@ -202,11 +200,11 @@ def check_url(text: str) -> str:
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username is not None:
-        raise InvalidInput(f"{text!r} is not the address of a server: it looks like http://127.0.0.1:8000 or https://machines.example.org")
+        raise InvalidInput(say("bad_address", text=quoted(text)))
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
 def check_token(text: str) -> str:
     if not text.isascii() or not text.isprintable() or " " in text or not 0 < len(text) <= TOKEN_CHARACTERS_MAX:
-        raise InvalidInput("that is not a token: a token looks like id.secret, without spaces, as it was shown when it was made")
+        raise InvalidInput(say("bad_token"))
     return text

@@ -10,6 +10,7 @@ from types import UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from everforge.wire.errors import ProtocolError
+from everforge.wire.sentences import say
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
@@ -24,9 +25,9 @@ def parse(body: bytes | str) -> dict[str, Any]:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as e:
-        raise ProtocolError("the server's answer is not JSON") from e
+        raise ProtocolError(say("answer_not_json")) from e
     if not isinstance(found, dict):
-        raise ProtocolError("the server's answer is not a JSON object")
+        raise ProtocolError(say("answer_not_object"))
     return cast(dict[str, Any], found)
 
 
@@ -40,7 +41,7 @@ def entry(value: dict[str, Any]) -> dict[str, Any] | None:
     if needed is None:
         return None
     if not all(type(value.get(name)) is kind for name, kind in needed.items()):
-        raise ProtocolError(f"an entry of the tape is not as it should be: {str(value)[:200]}")
+        raise ProtocolError(say("entry_bad", entry=json.dumps(value)[:200]))
     return value
 
 
@@ -92,7 +93,7 @@ def _dataclass_reader(cls: type) -> Reader:
             raise ProtocolError(f"the server's answer is not a {cls.__name__}")
         found = cast(Mapping[str, Any], value)
         if missing := [name for name in needed if name not in found]:
-            raise ProtocolError(f"the server's answer lacks {', '.join(missing)}: it may be of another version")
+            raise ProtocolError(say("answer_lacks", names=", ".join(missing)))
         return cls(**{name: reader(found[name]) for name, reader in readers.items() if name in found})
 
     return convert

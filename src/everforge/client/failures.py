@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, cast
 
 from everforge import __version__
 from everforge.wire.errors import EverforgeError, Uncertain, Unreachable, VersionMismatch
+from everforge.wire.sentences import CAUSES, say
 
 BODY_BYTES_MAX = 1024 * 1024  # of an error; ours are a few hundred
+CHAIN_MAX = 10  # of errors behind an error
 VERSION_HEADER = "x-everforge-version"  # every answer of a server has it
-UPDATE = "update whichever of client and server is older"
 
 
 class Unreached(Exception):
-    """No connection could be made: whatever was to be asked has not been heard."""
+    """No connection could be made: whatever was to be asked has not been heard. `cause` is one of those that the wire has a word for."""
+
+    def __init__(self, why: str, cause: str = "failed") -> None:
+        super().__init__(why)
+        self.cause = CAUSES[cause]
 
 
 class Cut(Exception):
@@ -39,6 +46,25 @@ class Refusal(Exception):
         self.status, self.headers, self.body = status, headers, body
 
 
+def cause_of(error: BaseException | None) -> str:
+    """Which of the wire's causes it is, by the system's own error behind a library's, wherever that stands in the chain."""
+    for _ in range(CHAIN_MAX):
+        if isinstance(error, ConnectionRefusedError):
+            return "refused"
+        if isinstance(error, socket.gaierror):
+            return "unknown"
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return "untrusted"
+        if isinstance(error, TimeoutError) or (error is not None and "Timeout" in type(error).__name__):
+            return "slow"
+        if error is not None and "Proxy" in type(error).__name__:
+            return "proxy"
+        if error is None:
+            break
+        error = error.__cause__ or error.__context__
+    return "failed"
+
+
 @cache
 def known() -> dict[str, type[EverforgeError]]:
     def below(cls: type[EverforgeError]) -> Iterator[type[EverforgeError]]:
@@ -57,21 +83,19 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, base_url: str
         return _foreign(status, base_url)
     server = headers.get(VERSION_HEADER)
     if code in ("RouteNotFound", "MethodNotAllowed") and server != __version__:
-        return VersionMismatch(
-            f"the server at {base_url} ({server or 'of another version'}) does not know this request of client {__version__}: {UPDATE}"
-        )
+        return VersionMismatch(say("other_version", url=base_url, server=server or "of another version", client=__version__))
     error = error_from(fields, status)
     if status == 401:
-        error.message = f"the server at {base_url} does not know this token: run `everforge login`, or give the right one"
+        error.message = say("token_unknown", url=base_url)
         error.args = (error.message,)
     error.request_id = _text(fields.get("id")) or headers.get("x-request-id")
     error.retry_after_seconds = _seconds(headers.get("retry-after"))
     return error
 
 
-def foreign(base_url: str, why: str = "") -> VersionMismatch:
+def foreign(base_url: str) -> VersionMismatch:
     """Somebody else answers there."""
-    return VersionMismatch(f"what answers at {base_url} is not an Everforge server{f' ({why})' if why else ''}: check the address")
+    return VersionMismatch(say("foreign", url=base_url))
 
 
 def error_from(fields: Mapping[str, Any], status: int = 500) -> EverforgeError:
@@ -89,10 +113,10 @@ def error_from(fields: Mapping[str, Any], status: int = 500) -> EverforgeError:
 
 def _foreign(status: int, base_url: str) -> EverforgeError:
     if status == 503:
-        return Unreachable(f"{base_url} answered with {status}: the server behind it is not there at the moment")
+        return Unreachable(say("gateway_away", url=base_url, status=status))
     if status in (502, 504):
-        return Uncertain(f"{base_url} answered with {status}: the server behind it went away, and whether the request was carried out is not known")
-    return foreign(base_url, f"HTTP {status}")
+        return Uncertain(say("gateway_cut", url=base_url, status=status))
+    return VersionMismatch(say("foreign_status", url=base_url, status=status))
 
 
 def _fields(body: bytes) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 
 from everforge.wire.errors import InstructionFailed
 from everforge.wire.events import EndKind
+from everforge.wire.sentences import say
 
 OUTPUT_CHARACTERS_MAX = 64 * 1024 * 1024  # that a result keeps of each stream: a program that prints for days must not fill its client's memory
 
@@ -96,7 +97,8 @@ class Result:
         """Itself when it is a value; else InstructionFailed."""
         if self.ok:
             return self
-        raise InstructionFailed(f"instruction {self.instruction} ended {self.end}: {self.error or self.note or 'no more is known'}", result=self)
+        why = self.error or self.note or "no more is known"
+        raise InstructionFailed(say("ended_badly", number=self.instruction, end=self.end, why=why), result=self)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """For notebooks: the value in its richest form, else the last thing shown."""

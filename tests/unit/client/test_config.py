@@ -62,7 +62,7 @@ def test_a_token_alone_is_for_the_server_on_this_computer_and_goes_nowhere_else(
     monkeypatch.setenv("EVERFORGE_TOKEN", "our.env")
     with pytest.raises(ConfigurationBad, match="EVERFORGE_URL is not"):
         find_access()
-    with pytest.raises(ConfigurationBad, match="base_url"):
+    with pytest.raises(ConfigurationBad, match="without an address"):
         find_access(token="x.y")
     local_server(home)
     assert found() == ("our.env", "http://127.0.0.1:8123")

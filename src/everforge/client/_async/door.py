@@ -15,8 +15,10 @@ from urllib.parse import urlencode
 import everforge
 from everforge.wire import api
 from everforge.wire.errors import ClientError, EverforgeError, InvalidInput, StillRunning, Uncertain, Unreachable
+from everforge.wire.sentences import CAUSES, say
+from everforge.wire.sentences import quoted as shown
 
-from ..config import START_A_SERVER, Access
+from ..config import Access
 from ..decoding import decode
 from ..failures import BODY_BYTES_MAX, VERSION_HEADER, Cut, Unreached, error_of, foreign
 from ..paths import quoted
@@ -38,7 +40,7 @@ def new_key() -> str:
 def segment(text: object) -> str:
     """One part of a path, whatever is in it."""
     if not isinstance(text, str) or not text or text in (".", ".."):
-        raise InvalidInput(f"{text!r} cannot be the name of anything here")
+        raise InvalidInput(say("bad_name", text=shown(text)))
     return quoted(text)
 
 
@@ -75,7 +77,7 @@ class AsyncDoor:
 
     def check_open(self) -> None:
         if self._closed:
-            raise ClientError("this client is closed: make a new one, or do it before its `with` block ends")
+            raise ClientError(say("closed"))
 
     def tell(self, connected: bool) -> None:
         """Of streams that find their way back by themselves: whoever watches them is told once of a loss, and once when it is over."""
@@ -167,7 +169,7 @@ class AsyncDoor:
                     raise
             await sleep(pause if deadline is None else deadline.within(pause))
             if deadline is not None and deadline.passed:
-                raise StillRunning("there was no answer within the time given; ask again")
+                raise StillRunning(say("no_answer_in_time"))
 
     def may_ask_again(self, error: EverforgeError, again: bool) -> bool:
         if isinstance(error, Uncertain):
@@ -204,12 +206,11 @@ class AsyncDoor:
         except Unreached as e:
             raise self.unreachable(e) from e
         except Cut as e:
-            if method == "GET":
-                raise Uncertain(f"the connection to {self.base_url} was cut ({e})") from e
-            raise Uncertain(f"the connection to {self.base_url} was cut ({e}): whether the request was carried out is not known") from e
+            raise Uncertain(say("cut" if method == "GET" else "cut_unsure", url=self.base_url), cause=str(e)) from e
 
     def unreachable(self, cause: Exception) -> Unreachable:
-        return Unreachable(f"no server answers at {self.base_url} ({cause}): {START_A_SERVER}, or check the address")
+        why = cause.cause if isinstance(cause, Unreached) else CAUSES["failed"]
+        return Unreachable(say("unreachable", url=self.base_url, cause=why), cause=str(cause))
 
 
 def _spelled(value: object) -> str:

@@ -10,7 +10,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 
 from everforge.wire.errors import InvalidInput
 
-from ..failures import Closed, Cut, Refusal, Unreached
+from ..failures import Closed, Cut, Refusal, Unreached, cause_of
 
 FRAME_BYTES_MAX = 16 * 1024 * 1024 + 1024
 CLOSE_SECONDS = 2.0  # a server that does not say good-bye is not waited for
@@ -33,7 +33,7 @@ class AsyncSocket:
         except InvalidURI as e:
             raise InvalidInput(f"that cannot be asked: {e}") from e
         except (OSError, TimeoutError, InvalidHandshake, WebSocketException, EOFError) as e:
-            raise Unreached(str(e) or type(e).__name__) from e
+            raise Unreached(str(e) or type(e).__name__, cause_of(e)) from e
         return cls(connection)
 
     async def send(self, text: str, seconds: float) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from everforge.wire import api
 from everforge.wire.errors import EverforgeError, MachineNotFound, ProtocolError, StillRunning
+from everforge.wire.sentences import say
 
 from ..decoding import entry as checked
 from ..decoding import parse
@@ -69,7 +70,7 @@ class AsyncTapeReader:
                 if found is not None:
                     return found
             if self.deadline.passed:
-                raise StillRunning("nothing more came within the time given; ask again")
+                raise StillRunning(say("nothing_came"))
             try:
                 await self._read_on()
             except EverforgeError as e:

@@ -14,6 +14,7 @@ from typing import Any
 
 from everforge.wire.errors import EverforgeError, MachineNotFound, ProtocolError, StillRunning, Unauthenticated, Uncertain
 from everforge.wire.ids import machine_name
+from everforge.wire.sentences import say
 
 from ..decoding import entry as checked
 from ..decoding import parse
@@ -56,7 +57,7 @@ class Listener:
         if not self._inbox and self._behind is not None:
             return self._next_on_tape(self._behind)
         if not self._channel.until(lambda: bool(self._inbox) or self._behind is not None, self.deadline):
-            raise StillRunning("nothing more came within the time given; ask again")
+            raise StillRunning(say("nothing_came"))
         return self._inbox.popleft()
 
     def _next_on_tape(self, after: int) -> Entry:
@@ -120,7 +121,7 @@ class Channel:
                 if reply is not None:
                     return _good(reply)
                 if not again:
-                    raise Uncertain(f"the connection to {self._door.base_url} was cut: whether {message['type']} was carried out is not known")
+                    raise Uncertain(say("cut_unsure", url=self._door.base_url))
         finally:
             del self._replies[number]
 
@@ -150,9 +151,7 @@ class Channel:
                 self._sending.discard(number)
 
     def _silent(self, what: str) -> Uncertain:
-        return Uncertain(
-            f"the server at {self._door.base_url} has not answered for {SILENCE_SECONDS:g} seconds: whether {what} was carried out is not known"
-        )
+        return Uncertain(say("silent", url=self._door.base_url, seconds=f"{SILENCE_SECONDS:g}", what=what))
 
     # --- reading -----------------------------------------------------------------------------------------------------------------------------
 
@@ -235,7 +234,7 @@ class Channel:
                 if self._connecting:
                     wait(self._turn, deadline.within(PING_SECONDS))
                     if deadline.passed:
-                        raise StillRunning("there was no connection within the time given; ask again")
+                        raise StillRunning(say("no_connection_in_time"))
                     continue
                 self._connecting = True
             try:
@@ -252,7 +251,7 @@ class Channel:
             except Unreached as e:
                 error = self._door.unreachable(e)
             except Cut as e:
-                error = Uncertain(f"the connection to {self._door.base_url} was cut ({e})")
+                error = Uncertain(say("cut", url=self._door.base_url), cause=str(e))
             except Refusal as e:
                 error = error_of(e.status, e.headers, e.body, self._door.base_url)
             else:
@@ -263,7 +262,7 @@ class Channel:
             if pause is None:
                 raise error
             sleep(deadline.within(pause))
-        raise StillRunning("there was no connection within the time given; ask again")
+        raise StillRunning(say("no_connection_in_time"))
 
     def _connect(self, deadline: Deadline) -> Socket:
         self._door.check_open()
@@ -311,9 +310,9 @@ class Channel:
 def _check_closed(closed: Closed, base_url: str) -> None:
     """Reasons after which there is no use in coming back."""
     if closed.status == 4001:
-        raise Unauthenticated(f"the token was revoked by the server at {base_url}: run `everforge login`, or give another one")
+        raise Unauthenticated(say("token_revoked", url=base_url))
     if closed.status == 4404:
-        raise MachineNotFound(f"the machine was deleted ({closed})")
+        raise MachineNotFound(say("machine_deleted"))
     if closed.status == 1008:
         raise ProtocolError(f"the server at {base_url} ended the connection: {closed}")
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from everforge.wire import api
 from everforge.wire.errors import MachineNotFound, StillRunning
 from everforge.wire.events import START
+from everforge.wire.sentences import say
 
 from .. import inputs
 from ..answering import check_wait
@@ -150,9 +151,9 @@ class Instruction:
         try:
             yield
         except StillRunning as e:
-            raise StillRunning(f"instruction {self.number} of {self.machine_name} has not ended yet: it goes on; ask for its result again") from e
+            raise StillRunning(say("not_ended", number=self.number, machine=self.machine_name)) from e
         except MachineNotFound as e:
-            raise MachineNotFound(f"{self.machine_name} was deleted before instruction {self.number} ended") from e
+            raise MachineNotFound(say("deleted_before_end", machine=self.machine_name, number=self.number)) from e
 
     def _answered(self, functions: Functions, deadline: Deadline) -> set[int]:
         """Of an instruction that was begun earlier: calls that have their answer. The others are still waited for."""

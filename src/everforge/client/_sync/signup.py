@@ -8,6 +8,7 @@ import re
 
 from everforge.wire import api
 from everforge.wire.errors import InvalidInput
+from everforge.wire.sentences import say
 
 from ..config import Access, check_url
 from ..decoding import decode
@@ -31,7 +32,7 @@ def log_in(link: str) -> tuple[str, api.LoggedIn]:
     """With a one-time link: the server's address, and a token that is shown this once. Asked once, since the link is used up by it."""
     before, found, code = link.strip().rpartition("/login/")
     if not found or not _CODE.fullmatch(code):
-        raise InvalidInput("that is not a log-in link: it looks like http://127.0.0.1:8787/login/... as `everforge token link` prints it")
+        raise InvalidInput(say("bad_link"))
     door = Door(Access(check_url(before), ""))
     try:
         return door.base_url, decode(api.LoggedIn, door.ask("POST", f"{door.base_url}/login/{segment(code)}", b"{}", again=False))

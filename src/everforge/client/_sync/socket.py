@@ -12,7 +12,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from everforge.wire.errors import InvalidInput
 
-from ..failures import Closed, Cut, Refusal, Unreached
+from ..failures import Closed, Cut, Refusal, Unreached, cause_of
 
 FRAME_BYTES_MAX = 16 * 1024 * 1024 + 1024
 CLOSE_SECONDS = 2.0  # a server that does not say good-bye is not waited for
@@ -36,7 +36,7 @@ class Socket:
         except InvalidURI as e:
             raise InvalidInput(f"that cannot be asked: {e}") from e
         except (OSError, TimeoutError, InvalidHandshake, WebSocketException, EOFError) as e:
-            raise Unreached(str(e) or type(e).__name__) from e
+            raise Unreached(str(e) or type(e).__name__, cause_of(e)) from e
         return cls(connection)
 
     def send(self, text: str, seconds: float) -> None:

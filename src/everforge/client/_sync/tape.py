@@ -10,6 +10,7 @@ from typing import Any
 
 from everforge.wire import api
 from everforge.wire.errors import EverforgeError, MachineNotFound, ProtocolError, StillRunning
+from everforge.wire.sentences import say
 
 from ..decoding import entry as checked
 from ..decoding import parse
@@ -70,7 +71,7 @@ class TapeReader:
                 if found is not None:
                     return found
             if self.deadline.passed:
-                raise StillRunning("nothing more came within the time given; ask again")
+                raise StillRunning(say("nothing_came"))
             try:
                 self._read_on()
             except EverforgeError as e:

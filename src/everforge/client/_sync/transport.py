@@ -14,8 +14,9 @@ from typing import Any
 import httpx2
 
 from everforge.wire.errors import InvalidInput, ProtocolError
+from everforge.wire.sentences import say
 
-from ..failures import Cut, Unreached
+from ..failures import Cut, Unreached, cause_of
 
 CONNECT_SECONDS = 10.0
 CONNECTIONS_MAX = 100
@@ -73,7 +74,7 @@ class Answer:
         while chunk := self.chunk():
             size += len(chunk)
             if size > bytes_max:
-                raise ProtocolError(f"the server's answer is longer than {bytes_max} bytes")
+                raise ProtocolError(say("answer_too_long", bytes=bytes_max))
             parts.append(chunk)
         return b"".join(parts)
 
@@ -111,7 +112,7 @@ def translated() -> Generator[None]:
     try:
         yield
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError) as e:
-        raise Unreached(str(e) or type(e).__name__) from e
+        raise Unreached(str(e) or type(e).__name__, cause_of(e)) from e
     except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as e:
         raise InvalidInput(f"that cannot be asked: {e}") from e
     except (httpx2.TransportError, httpx2.DecodingError, httpx2.StreamError) as e:
