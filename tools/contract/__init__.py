@@ -1,0 +1,1 @@
+"""The wire's types, errors and sentences for other languages, and what proves that they say the same."""
