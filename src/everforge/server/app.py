@@ -13,7 +13,7 @@ from starlette.routing import Route as Path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from everforge.machines.settings import MachineSettings
-from everforge.wire.errors import EverforgeError, HostUnknown, RouteNotFound
+from everforge.wire.errors import EverforgeError, Forbidden, HostUnknown, RouteNotFound
 
 from .answers import refusal, to_json
 from .bounds import bounds
@@ -22,6 +22,7 @@ from .dispatch import Endpoint
 from .doors import audit, connect, egress, files, health, identity, instructions, machines, pages, repl, secrets, snapshots, tape, webhooks
 from .hosts import Hosts
 from .openapi import document
+from .origins import Origins, header
 from .routes import Route, Routes, SocketRoute
 from .service import Service
 from .settings import ServerSettings
@@ -78,7 +79,7 @@ def application(service: Service) -> ASGIApp:
         *(Path(path, Endpoint(service, path, methods)) for path, methods in _fixed_first(paths)),
     ]
     service.metrics.watch(service.streams, service.witness.recorder, service.webhooks)
-    return _Front(Router(routes, redirect_slashes=False, default=_Nowhere(service)), Hosts(service.settings))
+    return _Front(Router(routes, redirect_slashes=False, default=_Nowhere(service)), Hosts(service.settings), Origins(service.settings))
 
 
 def _fixed_first(paths: dict[str, dict[str, Route]]) -> list[tuple[str, dict[str, Route]]]:
@@ -87,27 +88,30 @@ def _fixed_first(paths: dict[str, dict[str, Route]]) -> list[tuple[str, dict[str
 
 
 class _Front:
-    """Who is asked for? And `//v1/...` is what some clients make of a base address with a slash at its end."""
+    """Who is asked for, and by whose page? And `//v1/...` is what some clients make of a base address with a slash at its end."""
 
-    def __init__(self, inner: ASGIApp, hosts: Hosts) -> None:
+    def __init__(self, inner: ASGIApp, hosts: Hosts, origins: Origins) -> None:
         self._inner = inner
         self._hosts = hosts
+        self._origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
             try:
-                self._hosts.check(_header(scope, b"host"))
-            except HostUnknown as error:
+                self._hosts.check(header(scope, b"host"))
+                if scope["type"] == "websocket":
+                    self._origins.check_socket(scope)
+            except (Forbidden, HostUnknown) as error:
                 await _refuse(error, scope, receive, send)
                 return
+            if scope["type"] == "http":
+                if await self._origins.answer_question(scope, receive, send):
+                    return
+                send = self._origins.saying(scope, send)
             if scope["path"].startswith("//"):
                 scope["path"] = "/" + scope["path"].lstrip("/")
                 scope["raw_path"] = b"/" + scope.get("raw_path", b"").lstrip(b"/")
         await self._inner(scope, receive, send)
-
-
-def _header(scope: Scope, name: bytes) -> str:
-    return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")
 
 
 class _Nowhere:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from everforge.wire.errors import InvalidInput
 
@@ -16,6 +17,8 @@ class ServerSettings:
     public_url: str = ""  # where clients reach it, if not at host and port; for links and mails
 
     hosts: tuple[str, ...] = ()  # names that it answers to, beside those of this computer, while it listens on this computer alone: a proxy's
+
+    cors_origins: tuple[str, ...] = ()  # whose pages may use it from a browser, as https://app.example.org; "*": everybody's, with a token of theirs
 
     # --- limits of what comes in
     header_bytes_max: int = 65_536  # request line and headers together
@@ -63,6 +66,12 @@ def check(settings: ServerSettings) -> None:
         ),
         (s.arriving_bytes_max >= s.body_bytes_max, "arriving_bytes_max is at least body_bytes_max"),
         (not s.public_url or s.public_url.startswith(("http://", "https://")), "public_url begins with http:// or https://"),
+        (all(_is_origin(origin) for origin in s.cors_origins), "cors_origins are like https://app.example.org, or *"),
     ):
         if not holds:
             raise InvalidInput(f"the settings of the server do not fit together: {rule}")
+
+
+def _is_origin(text: str) -> bool:
+    parts = urlsplit(text.rstrip("/"))
+    return text == "*" or (parts.scheme in ("http", "https") and bool(parts.netloc) and not (parts.path or parts.query or parts.fragment))
