@@ -1,4 +1,4 @@
-"""What the SDKs in other languages have of the wire: types, errors, sentences, commands, and transcripts that prove them.
+"""What the SDKs in other languages have of the wire: types, errors, sentences, commands, their version, and transcripts that prove them.
 
 `make fix` writes them, `make check` compares.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from contract import commands, rust, transcripts, typescript
+from contract import commands, rust, transcripts, typescript, versions
 
 REPO = Path(__file__).resolve().parents[1]
 
@@ -18,21 +18,22 @@ REPO = Path(__file__).resolve().parents[1]
 def wanted() -> dict[Path, str]:
     found = {REPO / "sdk/typescript/src/generated" / name: text for name, text in typescript.files().items()}
     found |= {REPO / "sdk/rust/src/generated" / name: text for name, text in rust.files().items()}
-    found |= {REPO / "sdk/contract/transcripts" / name: text for name, text in transcripts.files().items()}
+    found |= {REPO / "sdk/contract/transcripts" / name: text for name, text in transcripts.texts().items()}
     for place in ("sdk/typescript/src/generated/commands.json", "sdk/rust/src/generated/commands.json"):
         found[REPO / place] = commands.text()
-    return found
+    return found | versions.texts(REPO)
 
 
 def main() -> int:
-    stale = [path for path, text in wanted().items() if not path.exists() or path.read_text() != text]
+    made = wanted()
+    stale = [path for path, text in made.items() if not path.exists() or path.read_text() != text]
     if "--check" in sys.argv[1:]:
         for path in stale:
             print(f"{path.relative_to(REPO)} is not what tools/make_contract.py makes: run make fix")
         return 1 if stale else 0
     for path in stale:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(wanted()[path])
+        path.write_text(made[path])
     return 0
 
 

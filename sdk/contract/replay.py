@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from matching import problems
 from websockets.frames import Opcode
 from websockets.http11 import Request as Handshake
 from websockets.server import ServerProtocol
+
+from matching import problems
 
 HEAD_BYTES_MAX = 64 * 1024
 PATIENCE_SECONDS = 30.0  # for the next thing that a client should say

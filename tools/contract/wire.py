@@ -15,7 +15,6 @@ from everforge.wire import api, audit, errors, events
 MODULES = (
     "base", "egress", "files", "identity", "instructions", "machines", "secrets", "server", "snapshots", "tape", "webhooks", "audit",
 )  # fmt: skip
-QUERY = api.Query
 
 
 @dataclass(frozen=True)
@@ -59,9 +58,9 @@ def shapes() -> list[Shape]:
     for module in MODULES:
         members = vars(import_module(f"everforge.wire.api.{module}"))
         for cls in members.values():
-            if inspect.isclass(cls) and dataclasses.is_dataclass(cls) and cls.__module__.endswith(f"api.{module}"):
-                if cls not in (api.Request, QUERY):
-                    found.append(_shape(cls))
+            own = inspect.isclass(cls) and dataclasses.is_dataclass(cls) and cls.__module__.endswith(f"api.{module}")
+            if own and cls not in (api.Request, api.Query):
+                found.append(_shape(cls))
     return found
 
 
