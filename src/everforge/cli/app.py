@@ -28,6 +28,9 @@ from .machine import show as machine_show
 from .machine.files import delete as files_delete
 from .machine.files import get, put
 from .machine.files import list as files_list
+from .mcp import install as mcp_install
+from .mcp import serve as mcp_serve
+from .mcp import uninstall as mcp_uninstall
 from .sandbox import test as sandbox_test
 from .secret import delete as secret_delete
 from .secret import list as secret_list
@@ -126,6 +129,11 @@ webhook.command("delete")(webhook_delete.delete)
 dead = _group("dead", "What could not be delivered.", webhook)
 dead.command("list")(dead_list.list_)
 dead.command("retry")(dead_retry.retry)
+
+mcp = _group("mcp", "The way in for AI tools.")
+mcp.command("serve")(mcp_serve.serve)
+mcp.command("install")(mcp_install.install)
+mcp.command("uninstall")(mcp_uninstall.uninstall)
 
 app.command("usage")(usage.usage)
 app.command("settings")(serve.settings)

@@ -1,0 +1,1 @@
+"""`everforge mcp ...`: the way in for AI tools."""
