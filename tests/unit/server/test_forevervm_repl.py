@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import AsyncIterator
 
 import pytest
+from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 from websockets.frames import Frame, Opcode
 
+from everforge.server.doors import repl as door_of_repl
 from everforge.server.serving import door
 from kit.forevervm import Http, Repl, http, repl, socket
 from kit.service import Running, service
@@ -192,6 +195,37 @@ async def test_no_frame_is_larger_than_16_mib(served: Running, code: str) -> Non
     async with repl(served) as client:  # a larger one closes it with 1009
         await client.run(code)
         assert (await client.run("1"))[-1]["result"]["value"] == "1"
+
+
+@pytest.mark.parametrize(("sdk", "breath_seconds", "least_seconds"), [("rust", 0.2, 0.99), ("javascript", 3600, 0)])
+async def test_the_rust_client_has_time_to_show_its_lines_and_the_others_need_none(
+    served: Running, monkeypatch: pytest.MonkeyPatch, sdk: str, breath_seconds: float, least_seconds: float
+) -> None:
+    """It has room for 64 that were not shown, and then shows no more of that instruction: four breaths. And one before it is told that it was heard."""
+    monkeypatch.setattr(door_of_repl, "BREATH_SECONDS", breath_seconds)
+    headers = {"authorization": f"Bearer {served.token}", "x-forevervm-sdk": sdk}
+    async with connect(served.url.replace("http://", "ws://") + "/v1/machine/new/repl", additional_headers=headers) as opened:
+        begun = time.monotonic()
+        heard = await Repl(opened).run("for i in range(100): print(i)")
+    assert [m["chunk"]["data"] for m in heard if m["type"] == "output"] == [str(i) for i in range(100)]
+    assert time.monotonic() - begun >= least_seconds
+
+
+async def test_a_machine_that_is_deleted_is_told_as_a_result_of_what_ran_and_of_what_comes_later(served: Running) -> None:
+    """A socket that is closed would leave the Rust client waiting for ever, as it would one that another machine of the same name answers."""
+    async with http(served) as api:
+        name = await api.new(name="short-lived")
+        async with repl(served, name) as client:
+            await client.send("print('begun'); sleep(600)", timeout_seconds=600)
+            await client.until("output")
+            assert (await api.client.delete(f"/v1/machine/{name}")).status_code == 200
+            told = await client.until("result")
+            assert (told["instruction_id"], told["result"]["error"].partition(":")[0]) == (0, "cancelled")
+            await api.new(name="short-lived")
+            for request_id in (1, 2):
+                received, refused = await client.run("1", request_id)
+                assert (received["seq"], received["request_id"]) == (-1, request_id)
+                assert refused["result"]["error"].startswith("MachineNotFound: ")
 
 
 async def test_only_text_frames_come_and_never_a_ping(served: Running, monkeypatch: pytest.MonkeyPatch) -> None:
