@@ -30,7 +30,7 @@ def spelled(hint: Any, words: str = "String") -> str:
     if origin is list:
         return f"Vec<{spelled(args[0], words)}>"
     if origin is dict:
-        return f"BTreeMap<String, {spelled(args[1], words)}>"
+        return f"IndexMap<String, {spelled(args[1], words)}>"  # in the order in which they were given
     if origin in (Union, UnionType):
         rest = [arg for arg in args if arg is not NoneType]
         inner = spelled(rest[0], words) if len(rest) == 1 else "Value"
@@ -48,13 +48,18 @@ def _camel(word: str) -> str:
     return "".join(part.capitalize() for part in re.split(r"[._-]", word))
 
 
+DEFAULTS = {"Retry"}  # of these the first word is what is meant where none is given
+
+
 def _choice(choice: wire.Choice) -> str:
-    variants = "".join(f"    {_camel(word)},\n" for word in choice.words)
+    first = "    #[default]\n" if choice.name in DEFAULTS else ""
+    variants = first + "".join(f"    {_camel(word)},\n" for word in choice.words)
+    derived = f"Debug, Clone, PartialEq, Eq, {'Default, ' if first else ''}Serialize, Deserialize"
     to = "".join(f"            Self::{_camel(word)} => {json.dumps(word)},\n" for word in choice.words)
     back = "".join(f"            {json.dumps(word)} => Self::{_camel(word)},\n" for word in choice.words)
     return (
         "/// What a younger server says is `Unknown`, with its word.\n"
-        f'#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]\n#[serde(from = "String", into = "String")]\n'
+        f'#[derive({derived})]\n#[serde(from = "String", into = "String")]\n'
         f"pub enum {choice.name} {{\n{variants}    Unknown(String),\n}}\n\n"
         f"impl {choice.name} {{\n    /// The words that the wire has for it.\n    pub const WORDS: &'static [&'static str] = &{json.dumps(list(choice.words))};\n\n"
         f"    /// As it is on the wire.\n    pub fn as_str(&self) -> &str {{\n        match self {{\n{to}            Self::Unknown(word) => word,\n        }}\n    }}\n}}\n\n"
@@ -65,11 +70,46 @@ def _choice(choice: wire.Choice) -> str:
     )
 
 
+# What nobody is to find in a log: Debug leaves it out.
+HIDDEN = {
+    "AccountCreated": "token",
+    "Invitation": "invitation",
+    "LogInLink": "url",
+    "LoggedIn": "token",
+    "NewSecret": "value",
+    "NewWebhook": "secret",
+    "SignUp": "invitation",
+    "SignedUp": "token",
+    "TokenCreated": "token",
+    "WebhookCreated": "secret",
+}
+
+
+def _hidden(shape: wire.Shape) -> str | None:
+    found = HIDDEN.get(shape.name)
+    missed = [field.name for field in shape.fields if field.about.startswith("shown once") and field.name != found]
+    assert not missed, f"{shape.name}.{missed[0]} is a secret: name it in HIDDEN"
+    assert found is None or found in {field.name for field in shape.fields}, f"{shape.name} has no {found} to hide"
+    return found
+
+
+def _debug(shape: wire.Shape, hidden: str) -> str:
+    shown = "".join(f'.field("{field.name}", &self.{field.name})' for field in shape.fields if field.name != hidden)
+    return (
+        f"\nimpl std::fmt::Debug for {shape.name} {{\n    /// Without its {hidden}, which is a secret.\n"
+        "    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {\n"
+        f'        f.debug_struct("{shape.name}"){shown}.finish_non_exhaustive()\n    }}\n}}\n'
+    )
+
+
 def _struct(shape: wire.Shape) -> str:
     lines: list[str] = []
+    hidden = _hidden(shape)
     defaults = all(not field.required for field in shape.fields)
     for field in shape.fields:
         hint = spelled(field.hint)
+        if shape.is_request and hint == "Value":
+            hint = "Option<Value>"  # what is not given is left out
         notes = _comment(field.about, "    ")
         attributes: list[str] = []
         if shape.is_request and not field.required:
@@ -80,15 +120,19 @@ def _struct(shape: wire.Shape) -> str:
         serde = f"    #[serde({', '.join(attributes)})]\n" if attributes and not (attributes == ["default"] and field.required) else ""
         lines.append(f"{notes}{serde}    pub {name}: {hint},\n")
     derived = ["Debug", "Clone", "PartialEq", *(["Default"] if defaults else []), "Serialize", *([] if shape.is_request else ["Deserialize"])]
-    return f"{_comment(shape.about)}#[derive({', '.join(derived)})]\npub struct {shape.name} {{\n{''.join(lines)}}}\n"
+    made = f"{_comment(shape.about)}#[derive({', '.join(derived[bool(hidden) :])})]\npub struct {shape.name} {{\n{''.join(lines)}}}\n"
+    made += _debug(shape, hidden) if hidden else ""
+    needed = ", ".join(f'"{field.name}"' for field in shape.fields if field.required)
+    if shape.is_request:
+        return made
+    return f"{made}\nimpl super::Shape for {shape.name} {{\n    const NEEDED: &'static [&'static str] = &[{needed}];\n}}\n"
 
 
 def _uses(text: str, *more: str) -> str:
-    found = ["use serde::{Deserialize, Serialize};\n"]
+    found = ["use indexmap::IndexMap;\n"] if "IndexMap" in text else []
+    found.append("use serde::{Deserialize, Serialize};\n")
     if "Value" in re.sub(r"///.*", "", text):
         found.append("use serde_json::Value;\n")
-    if "BTreeMap" in text:
-        found.append("use std::collections::BTreeMap;\n")
     return "".join((*found, *more))
 
 

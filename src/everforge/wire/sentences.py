@@ -81,10 +81,36 @@ SENTENCES = {
     "bad_number": "{text} is not the number of an instruction: give the `number` of one, from 0 on",
     "answer_not_sendable": "{function} returned what cannot be sent: {why}",
     "answer_too_large": "an answer may have {most} bytes as JSON, not {bytes}: write long data to a file of the machine",
+    # --- what was given, further
+    "bad_code": "code is {text}: give Python code as a string",
+    "bad_env": "env is {text}: give names and values that are strings, as NAME and 'value'",
+    "bad_functions": "{text} cannot be called: give a function",
+    "bad_content": "{text} is not the content of a file: give a string, bytes, or a file that is open for reading",
+    "half_a_pair": "{what} has half of a surrogate pair at character {at}, which UTF-8 does not know: take it out, or give bytes",
+    "not_json": "that cannot be written as JSON: {why}",
+    "not_a_number": "{name} must be a number that can be written out, not {text}",
+    "dots_in_address": "{text} has . or .. in it, which a browser takes out of addresses: give the path without them",
+    "browser_access": "in a browser a client needs both: give token and base_url",
+    "page_refused": "the server at {url} does not talk to pages of {origin}: its owner can add them to its setting `cors_origins`",
+    "no_files_here": "there are no files of a computer in a browser: give a Blob, or take `read` and `write`",
+    # --- what a server says
+    "answered": "the server answered {code}",
+    "entry_too_long": "an entry of the tape is longer than {bytes} bytes",
+    "connection_ended": "the server at {url} ended the connection: {why}",
+    "answer_bad": "the server's answer is not as it should be: {why}",
+    "cannot_ask": "that cannot be asked: {why}",
+    "config_unreadable": "{path} cannot be read: {why}",
+    "not_text": "{path} is not text: read its bytes instead",
+    "answer_no_list": "the server's answer has something else where a list should be",
+    "whole_log": (
+        "only the owner of the server sees the whole audit log, and can check it; "
+        "check your own entries with `everforge audit verify --part`, or with verify_part() of the SDK"
+    ),
     # --- archives
     "not_a_folder": "{path} is not a folder",
     "archive_unreadable": "the archive cannot be read: {why}",
     "archive_outside": "{name} in the archive would land or lead outside of {folder}: it is not unpacked here",
+    "archive_dots": "{name} in the archive is a link to {to}: with .. behind a name it might lead outside of {folder}",
     "archive_kind": "{name} is neither a file nor a folder nor a link: it is not unpacked here",
 }
 

@@ -1,9 +1,9 @@
 // Generated from src/everforge/wire by tools/make_contract.py; `make fix` writes it, `make check` compares.
 //! Bodies of requests and answers over HTTP.
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// What a younger server says is `Unknown`, with its word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,9 +120,10 @@ impl std::fmt::Display for Stream {
 }
 
 /// What a younger server says is `Unknown`, with its word.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Retry {
+    #[default]
     Never,
     Later,
     Now,
@@ -646,12 +647,16 @@ pub struct AuditEntry {
     #[serde(default)]
     pub request: Option<String>,
     #[serde(default)]
-    pub detail: BTreeMap<String, Value>,
+    pub detail: IndexMap<String, Value>,
     /// from 1, without gaps
     pub number: i64,
     /// the hash of the entry before
     pub previous: String,
     pub hash: String,
+}
+
+impl super::Shape for AuditEntry {
+    const NEEDED: &'static [&'static str] = &["time", "action", "number", "previous", "hash"];
 }
 
 /// Where the chain ends: what was written last.
@@ -661,15 +666,27 @@ pub struct AuditHead {
     pub hash: String,
 }
 
+impl super::Shape for AuditHead {
+    const NEEDED: &'static [&'static str] = &["number", "hash"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Deleted {
     pub deleted: bool,
+}
+
+impl super::Shape for Deleted {
+    const NEEDED: &'static [&'static str] = &["deleted"];
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EgressPolicy {
     pub egress: Egress,
     pub egress_allow: Vec<String>,
+}
+
+impl super::Shape for EgressPolicy {
+    const NEEDED: &'static [&'static str] = &["egress", "egress_allow"];
 }
 
 /// Nothing at all: the server's own default again.
@@ -715,11 +732,19 @@ pub struct EgressAttempt {
     pub ended_at: Option<String>,
 }
 
+impl super::Shape for EgressAttempt {
+    const NEEDED: &'static [&'static str] = &["number", "time", "host", "port", "speech", "method", "path", "verdict", "why", "allowed_by", "address", "sent_bytes", "received_bytes", "secrets", "ended_at"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EgressLog {
     /// newest first
     pub attempts: Vec<EgressAttempt>,
     pub next: Option<i64>,
+}
+
+impl super::Shape for EgressLog {
+    const NEEDED: &'static [&'static str] = &["attempts", "next"];
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -734,6 +759,10 @@ pub struct File {
     pub target: Option<String>,
 }
 
+impl super::Shape for File {
+    const NEEDED: &'static [&'static str] = &["name", "path", "kind", "size_bytes", "modified_at", "mode", "target"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileList {
     pub path: String,
@@ -741,10 +770,18 @@ pub struct FileList {
     pub next: Option<String>,
 }
 
+impl super::Shape for FileList {
+    const NEEDED: &'static [&'static str] = &["path", "files", "next"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileWritten {
     pub path: String,
     pub size_bytes: i64,
+}
+
+impl super::Shape for FileWritten {
+    const NEEDED: &'static [&'static str] = &["path", "size_bytes"];
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -754,9 +791,17 @@ pub struct Unpacked {
     pub size_bytes: i64,
 }
 
+impl super::Shape for Unpacked {
+    const NEEDED: &'static [&'static str] = &["path", "files", "size_bytes"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Whoami {
     pub account: String,
+}
+
+impl super::Shape for Whoami {
+    const NEEDED: &'static [&'static str] = &["account"];
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -765,7 +810,11 @@ pub struct TokenInUse {
     pub name: Option<String>,
     pub scopes: Vec<Scope>,
     /// it is for machines that have all of them; {}: for the whole account
-    pub tags: BTreeMap<String, String>,
+    pub tags: IndexMap<String, String>,
+}
+
+impl super::Shape for TokenInUse {
+    const NEEDED: &'static [&'static str] = &["id", "name", "scopes", "tags"];
 }
 
 /// What an account may have at most; 0: no limit.
@@ -777,6 +826,10 @@ pub struct Quota {
     pub disk_mb: i64,
     pub requests_per_second: f64,
     pub egress_bytes_per_day: i64,
+}
+
+impl super::Shape for Quota {
+    const NEEDED: &'static [&'static str] = &["machines", "awake", "memory_mb", "disk_mb", "requests_per_second", "egress_bytes_per_day"];
 }
 
 /// What is left out stays; 0: no limit, -1: as the server's settings say.
@@ -808,9 +861,17 @@ pub struct Account {
     pub quota: Option<Quota>,
 }
 
+impl super::Shape for Account {
+    const NEEDED: &'static [&'static str] = &["account", "email", "owner", "created_at"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AccountList {
     pub accounts: Vec<Account>,
+}
+
+impl super::Shape for AccountList {
+    const NEEDED: &'static [&'static str] = &["accounts"];
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -820,11 +881,22 @@ pub struct NewAccount {
     pub email: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct AccountCreated {
     pub account: String,
     /// shown once
     pub token: String,
+}
+
+impl std::fmt::Debug for AccountCreated {
+    /// Without its token, which is a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AccountCreated").field("account", &self.account).finish_non_exhaustive()
+    }
+}
+
+impl super::Shape for AccountCreated {
+    const NEEDED: &'static [&'static str] = &["account", "token"];
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -835,13 +907,24 @@ pub struct NewInvitation {
     pub expires_at: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Invitation {
     pub invitation: String,
     pub expires_at: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+impl std::fmt::Debug for Invitation {
+    /// Without its invitation, which is a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Invitation").field("expires_at", &self.expires_at).finish_non_exhaustive()
+    }
+}
+
+impl super::Shape for Invitation {
+    const NEEDED: &'static [&'static str] = &["invitation", "expires_at"];
+}
+
+#[derive(Clone, PartialEq, Serialize)]
 pub struct SignUp {
     pub email: String,
     pub account_name: String,
@@ -849,12 +932,30 @@ pub struct SignUp {
     pub invitation: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+impl std::fmt::Debug for SignUp {
+    /// Without its invitation, which is a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SignUp").field("email", &self.email).field("account_name", &self.account_name).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct SignedUp {
     pub account: String,
     /// shown once; None when it was mailed
     pub token: Option<String>,
     pub mailed: bool,
+}
+
+impl std::fmt::Debug for SignedUp {
+    /// Without its token, which is a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SignedUp").field("account", &self.account).field("mailed", &self.mailed).finish_non_exhaustive()
+    }
+}
+
+impl super::Shape for SignedUp {
+    const NEEDED: &'static [&'static str] = &["account", "token", "mailed"];
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -867,7 +968,7 @@ pub struct NewToken {
     pub expires_at: Option<String>,
     /// only for machines that have all of them
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tags: Option<BTreeMap<String, String>>,
+    pub tags: Option<IndexMap<String, String>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -875,23 +976,38 @@ pub struct Token {
     pub id: String,
     pub name: Option<String>,
     pub scopes: Vec<Scope>,
-    pub tags: BTreeMap<String, String>,
+    pub tags: IndexMap<String, String>,
     pub created_at: String,
     pub last_used_at: Option<String>,
     pub expires_at: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+impl super::Shape for Token {
+    const NEEDED: &'static [&'static str] = &["id", "name", "scopes", "tags", "created_at", "last_used_at", "expires_at"];
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct TokenCreated {
     pub id: String,
     pub name: Option<String>,
     pub scopes: Vec<Scope>,
-    pub tags: BTreeMap<String, String>,
+    pub tags: IndexMap<String, String>,
     pub created_at: String,
     pub last_used_at: Option<String>,
     pub expires_at: Option<String>,
     /// shown once
     pub token: String,
+}
+
+impl std::fmt::Debug for TokenCreated {
+    /// Without its token, which is a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TokenCreated").field("id", &self.id).field("name", &self.name).field("scopes", &self.scopes).field("tags", &self.tags).field("created_at", &self.created_at).field("last_used_at", &self.last_used_at).field("expires_at", &self.expires_at).finish_non_exhaustive()
+    }
+}
+
+impl super::Shape for TokenCreated {
+    const NEEDED: &'static [&'static str] = &["id", "name", "scopes", "tags", "created_at", "last_used_at", "expires_at", "token"];
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -899,20 +1015,46 @@ pub struct TokenList {
     pub tokens: Vec<Token>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+impl super::Shape for TokenList {
+    const NEEDED: &'static [&'static str] = &["tokens"];
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogInLink {
     /// good for one log-in
     pub url: String,
     pub expires_at: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+impl std::fmt::Debug for LogInLink {
+    /// Without its url, which is a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LogInLink").field("expires_at", &self.expires_at).finish_non_exhaustive()
+    }
+}
+
+impl super::Shape for LogInLink {
+    const NEEDED: &'static [&'static str] = &["url", "expires_at"];
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoggedIn {
     pub account: String,
     /// shown once
     pub token: String,
     /// of the server
     pub url: String,
+}
+
+impl std::fmt::Debug for LoggedIn {
+    /// Without its token, which is a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoggedIn").field("account", &self.account).field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl super::Shape for LoggedIn {
+    const NEEDED: &'static [&'static str] = &["account", "token", "url"];
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -933,13 +1075,17 @@ pub struct Usage {
     pub quota: Option<Quota>,
 }
 
+impl super::Shape for Usage {
+    const NEEDED: &'static [&'static str] = &["machines", "awake", "asleep", "broken", "instructions", "runtime_ms", "disk_bytes"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InstructionText {
     pub code: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub env: Option<BTreeMap<String, String>>,
+    pub env: Option<IndexMap<String, String>>,
     /// of the client's program, that the code may call
     #[serde(skip_serializing_if = "Option::is_none")]
     pub functions: Option<Vec<String>>,
@@ -959,6 +1105,10 @@ pub struct Accepted {
     pub machine: String,
 }
 
+impl super::Shape for Accepted {
+    const NEEDED: &'static [&'static str] = &["instruction_seq", "interrupted", "machine"];
+}
+
 /// Of `value` and `error` one is absent: `value` is there, and may be null, when `end` is "value".
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Result {
@@ -967,7 +1117,7 @@ pub struct Result {
     #[serde(default)]
     pub value: Option<String>,
     #[serde(default)]
-    pub data: Option<BTreeMap<String, Value>>,
+    pub data: Option<IndexMap<String, Value>>,
     #[serde(default)]
     pub error: Option<String>,
     #[serde(default)]
@@ -977,7 +1127,11 @@ pub struct Result {
     #[serde(default)]
     pub retry: Option<Retry>,
     #[serde(default)]
-    pub displays: Option<Vec<BTreeMap<String, Value>>>,
+    pub displays: Option<Vec<IndexMap<String, Value>>>,
+}
+
+impl super::Shape for Result {
+    const NEEDED: &'static [&'static str] = &["runtime_ms", "end"];
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -985,6 +1139,10 @@ pub struct InstructionResult {
     pub instruction_id: i64,
     pub instruction_seq: i64,
     pub result: Result,
+}
+
+impl super::Shape for InstructionResult {
+    const NEEDED: &'static [&'static str] = &["instruction_id", "instruction_seq", "result"];
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -999,10 +1157,18 @@ pub struct Instruction {
     pub result: Option<Result>,
 }
 
+impl super::Shape for Instruction {
+    const NEEDED: &'static [&'static str] = &["instruction_seq", "code", "timeout_seconds", "state", "accepted_at", "position", "result"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InstructionList {
     pub instructions: Vec<Instruction>,
     pub next: Option<i64>,
+}
+
+impl super::Shape for InstructionList {
+    const NEEDED: &'static [&'static str] = &["instructions", "next"];
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -1018,6 +1184,10 @@ pub struct Interrupt {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Interrupted {
     pub interrupted: bool,
+}
+
+impl super::Shape for Interrupted {
+    const NEEDED: &'static [&'static str] = &["interrupted"];
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -1038,11 +1208,15 @@ pub struct Completed {
     pub busy: bool,
 }
 
+impl super::Shape for Completed {
+    const NEEDED: &'static [&'static str] = &["matches", "start", "end", "busy"];
+}
+
 /// What a host function returned, or the message of what it raised.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub value: Value,
+    pub value: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -1050,6 +1224,10 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answered {
     pub answered: bool,
+}
+
+impl super::Shape for Answered {
+    const NEEDED: &'static [&'static str] = &["answered"];
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -1062,7 +1240,7 @@ pub struct SnapshotRef {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct NewMachine {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tags: Option<BTreeMap<String, String>>,
+    pub tags: Option<IndexMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_mb: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -1076,7 +1254,7 @@ pub struct NewMachine {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub env: Option<BTreeMap<String, String>>,
+    pub env: Option<IndexMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub egress: Option<Egress>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -1090,7 +1268,7 @@ pub struct NewMachine {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durability: Option<When>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<BTreeMap<String, Value>>,
+    pub metadata: Option<IndexMap<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_snapshot: Option<SnapshotRef>,
 }
@@ -1100,6 +1278,10 @@ pub struct MachineCreated {
     pub machine_name: String,
 }
 
+impl super::Shape for MachineCreated {
+    const NEEDED: &'static [&'static str] = &["machine_name"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ListedMachine {
     pub name: String,
@@ -1107,8 +1289,8 @@ pub struct ListedMachine {
     pub created_at: String,
     pub last_used_at: String,
     pub expires_at: Option<String>,
-    pub tags: BTreeMap<String, String>,
-    pub metadata: BTreeMap<String, Value>,
+    pub tags: IndexMap<String, String>,
+    pub metadata: IndexMap<String, Value>,
     pub memory_mb: i64,
     pub cpus: f64,
     pub disk_mb: i64,
@@ -1130,6 +1312,10 @@ pub struct ListedMachine {
     pub has_pending_instructions: bool,
 }
 
+impl super::Shape for ListedMachine {
+    const NEEDED: &'static [&'static str] = &["name", "state", "created_at", "last_used_at", "expires_at", "tags", "metadata", "memory_mb", "cpus", "disk_mb", "processes", "engine", "image", "idle_seconds", "history", "durability", "egress", "egress_allow", "next_instruction", "pending_instructions", "error", "running", "has_pending_instruction", "has_pending_instructions"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub name: String,
@@ -1137,8 +1323,8 @@ pub struct Machine {
     pub created_at: String,
     pub last_used_at: String,
     pub expires_at: Option<String>,
-    pub tags: BTreeMap<String, String>,
-    pub metadata: BTreeMap<String, Value>,
+    pub tags: IndexMap<String, String>,
+    pub metadata: IndexMap<String, Value>,
     pub memory_mb: i64,
     pub cpus: f64,
     pub disk_mb: i64,
@@ -1168,10 +1354,14 @@ pub struct Machine {
     pub forked_from: Option<String>,
 }
 
+impl super::Shape for Machine {
+    const NEEDED: &'static [&'static str] = &["name", "state", "created_at", "last_used_at", "expires_at", "tags", "metadata", "memory_mb", "cpus", "disk_mb", "processes", "engine", "image", "idle_seconds", "history", "durability", "egress", "egress_allow", "next_instruction", "pending_instructions", "error", "running", "has_pending_instruction", "has_pending_instructions", "position", "memory_bytes", "disk_bytes", "forked_from"];
+}
+
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ListMachines {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tags: Option<BTreeMap<String, String>>,
+    pub tags: Option<IndexMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -1189,12 +1379,16 @@ pub struct MachineList {
     pub next: Option<String>,
 }
 
+impl super::Shape for MachineList {
+    const NEEDED: &'static [&'static str] = &["machines", "next"];
+}
+
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct MachineChange {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tags: Option<BTreeMap<String, String>>,
+    pub tags: Option<IndexMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<BTreeMap<String, Value>>,
+    pub metadata: Option<IndexMap<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -1225,6 +1419,10 @@ pub struct Forked {
     pub machine_names: Vec<String>,
 }
 
+impl super::Shape for Forked {
+    const NEEDED: &'static [&'static str] = &["machine_name", "machine_names"];
+}
+
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Reset {
     /// a machine that is awake is not saved first, and `undo` is null
@@ -1238,7 +1436,11 @@ pub struct WasReset {
     pub undo: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+impl super::Shape for WasReset {
+    const NEEDED: &'static [&'static str] = &["undo"];
+}
+
+#[derive(Clone, PartialEq, Serialize)]
 pub struct NewSecret {
     pub value: String,
     pub hosts: Vec<String>,
@@ -1248,6 +1450,13 @@ pub struct NewSecret {
     /// beside headers
     #[serde(skip_serializing_if = "Option::is_none")]
     pub places: Option<Vec<Place>>,
+}
+
+impl std::fmt::Debug for NewSecret {
+    /// Without its value, which is a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewSecret").field("hosts", &self.hosts).field("header", &self.header).field("places", &self.places).finish_non_exhaustive()
+    }
 }
 
 /// Everything of it but its value.
@@ -1262,15 +1471,27 @@ pub struct Secret {
     pub changed_at: String,
 }
 
+impl super::Shape for Secret {
+    const NEEDED: &'static [&'static str] = &["name", "placeholder", "hosts", "header", "places", "created_at", "changed_at"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SecretList {
     pub secrets: Vec<Secret>,
+}
+
+impl super::Shape for SecretList {
+    const NEEDED: &'static [&'static str] = &["secrets"];
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Health {
     pub status: String,
     pub version: String,
+}
+
+impl super::Shape for Health {
+    const NEEDED: &'static [&'static str] = &["status", "version"];
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -1281,7 +1502,11 @@ pub struct Error {
     #[serde(default)]
     pub id: Option<String>,
     #[serde(default)]
-    pub details: BTreeMap<String, Value>,
+    pub details: IndexMap<String, Value>,
+}
+
+impl super::Shape for Error {
+    const NEEDED: &'static [&'static str] = &["code", "message", "retry"];
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -1302,9 +1527,17 @@ pub struct Snapshot {
     pub size_bytes: i64,
 }
 
+impl super::Shape for Snapshot {
+    const NEEDED: &'static [&'static str] = &["id", "name", "position", "instruction", "created_at", "reason", "size_bytes"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotList {
     pub snapshots: Vec<Snapshot>,
+}
+
+impl super::Shape for SnapshotList {
+    const NEEDED: &'static [&'static str] = &["snapshots"];
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -1323,21 +1556,36 @@ pub struct RolledBack {
     pub undo: Option<String>,
 }
 
+impl super::Shape for RolledBack {
+    const NEEDED: &'static [&'static str] = &["snapshot", "undo"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tape {
-    pub entries: Vec<BTreeMap<String, Value>>,
+    pub entries: Vec<IndexMap<String, Value>>,
     /// give it as `after` to go on
     pub position: i64,
     pub more: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+impl super::Shape for Tape {
+    const NEEDED: &'static [&'static str] = &["entries", "position", "more"];
+}
+
+#[derive(Clone, PartialEq, Serialize)]
 pub struct NewWebhook {
     pub url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
+}
+
+impl std::fmt::Debug for NewWebhook {
+    /// Without its secret, which is a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewWebhook").field("url", &self.url).field("events", &self.events).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -1348,7 +1596,11 @@ pub struct Webhook {
     pub created_at: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+impl super::Shape for Webhook {
+    const NEEDED: &'static [&'static str] = &["id", "url", "events", "created_at"];
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct WebhookCreated {
     pub id: String,
     pub url: String,
@@ -1358,14 +1610,33 @@ pub struct WebhookCreated {
     pub secret: String,
 }
 
+impl std::fmt::Debug for WebhookCreated {
+    /// Without its secret, which is a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WebhookCreated").field("id", &self.id).field("url", &self.url).field("events", &self.events).field("created_at", &self.created_at).finish_non_exhaustive()
+    }
+}
+
+impl super::Shape for WebhookCreated {
+    const NEEDED: &'static [&'static str] = &["id", "url", "events", "created_at", "secret"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WebhookList {
     pub webhooks: Vec<Webhook>,
 }
 
+impl super::Shape for WebhookList {
+    const NEEDED: &'static [&'static str] = &["webhooks"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WebhookTested {
     pub delivered: bool,
+}
+
+impl super::Shape for WebhookTested {
+    const NEEDED: &'static [&'static str] = &["delivered"];
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -1381,12 +1652,20 @@ pub struct Delivery {
     pub error: Option<String>,
 }
 
+impl super::Shape for Delivery {
+    const NEEDED: &'static [&'static str] = &["id", "webhook", "event", "body", "created_at", "attempts", "error"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeliveryList {
     pub deliveries: Vec<Delivery>,
     /// older ones that there was no room for, since the server's start
     #[serde(default)]
     pub let_go: i64,
+}
+
+impl super::Shape for DeliveryList {
+    const NEEDED: &'static [&'static str] = &["deliveries"];
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -1401,6 +1680,10 @@ pub struct Retried {
     pub deliveries: i64,
 }
 
+impl super::Shape for Retried {
+    const NEEDED: &'static [&'static str] = &["deliveries"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuditPage {
     /// oldest first
@@ -1410,4 +1693,8 @@ pub struct AuditPage {
     /// where the whole log ends; for the owner, who alone sees all of it
     #[serde(default)]
     pub head: Option<AuditHead>,
+}
+
+impl super::Shape for AuditPage {
+    const NEEDED: &'static [&'static str] = &["entries", "next"];
 }

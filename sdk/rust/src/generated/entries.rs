@@ -2,9 +2,9 @@
 //! Entries of a machine's tape.
 
 use super::api::{EndKind, Retry, Stream};
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Accepted {
@@ -26,6 +26,10 @@ pub struct Accepted {
     pub functions: Vec<String>,
 }
 
+impl super::Shape for Accepted {
+    const NEEDED: &'static [&'static str] = &["position", "cursor", "time", "instruction", "code", "timeout_seconds"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Output {
     pub position: i64,
@@ -44,6 +48,10 @@ pub struct Output {
     pub origin: Option<i64>,
 }
 
+impl super::Shape for Output {
+    const NEEDED: &'static [&'static str] = &["position", "cursor", "time", "instruction", "stream", "seq", "lines"];
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Displayed {
     pub position: i64,
@@ -51,9 +59,13 @@ pub struct Displayed {
     pub cursor: i64,
     pub time: String,
     pub instruction: Option<i64>,
-    pub data: BTreeMap<String, Value>,
+    pub data: IndexMap<String, Value>,
     #[serde(default)]
-    pub metadata: BTreeMap<String, Value>,
+    pub metadata: IndexMap<String, Value>,
+}
+
+impl super::Shape for Displayed {
+    const NEEDED: &'static [&'static str] = &["position", "cursor", "time", "instruction", "data"];
 }
 
 /// The one end of an instruction: its result.
@@ -70,7 +82,7 @@ pub struct Ended {
     #[serde(default)]
     pub value: Option<String>,
     #[serde(default)]
-    pub data: Option<BTreeMap<String, Value>>,
+    pub data: Option<IndexMap<String, Value>>,
     /// one line: type and message
     #[serde(default)]
     pub error: Option<String>,
@@ -84,6 +96,10 @@ pub struct Ended {
     /// how many `Displayed` belong to it; None where only the tape knows
     #[serde(default)]
     pub displays: Option<i64>,
+}
+
+impl super::Shape for Ended {
+    const NEEDED: &'static [&'static str] = &["position", "cursor", "time", "instruction", "end"];
 }
 
 /// The code has called a function of the client's program, and waits for its answer.
@@ -100,7 +116,11 @@ pub struct Called {
     #[serde(default)]
     pub args: Vec<Value>,
     #[serde(default)]
-    pub kwargs: BTreeMap<String, Value>,
+    pub kwargs: IndexMap<String, Value>,
+}
+
+impl super::Shape for Called {
+    const NEEDED: &'static [&'static str] = &["position", "cursor", "time", "instruction", "call", "function"];
 }
 
 /// The one answer to a call. One that its caller no longer waits for is answered with an error, so that nobody else does.
@@ -114,6 +134,10 @@ pub struct Answered {
     pub call: i64,
 }
 
+impl super::Shape for Answered {
+    const NEEDED: &'static [&'static str] = &["position", "cursor", "time", "instruction", "call"];
+}
+
 /// Something happened to the machine itself: the lifecycle event's name, and what a reader needs to know of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Moved {
@@ -124,7 +148,11 @@ pub struct Moved {
     pub event: String,
     pub residence: String,
     #[serde(default)]
-    pub detail: BTreeMap<String, Value>,
+    pub detail: IndexMap<String, Value>,
+}
+
+impl super::Shape for Moved {
+    const NEEDED: &'static [&'static str] = &["position", "cursor", "time", "event", "residence"];
 }
 
 /// Memory since a point is gone: everything executed after it has left no trace in the machine.
@@ -142,6 +170,10 @@ pub struct Lost {
     /// where the machine is, or can be, back
     pub snapshot: Option<String>,
     pub reason: String,
+}
+
+impl super::Shape for Lost {
+    const NEEDED: &'static [&'static str] = &["position", "cursor", "time", "since_position", "first_instruction", "last_instruction", "snapshot", "reason"];
 }
 
 /// An entry of a machine's tape.

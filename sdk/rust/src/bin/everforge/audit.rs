@@ -1,0 +1,6 @@
+//! `everforge audit ...`: who did what.
+
+pub mod export;
+mod file;
+pub mod show;
+pub mod verify;

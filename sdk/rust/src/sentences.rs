@@ -1,0 +1,50 @@
+//! How a sentence is filled in, and how it shows what somebody gave.
+
+use crate::generated::sentences::QUOTED_MAX;
+use std::fmt::Display;
+
+/// `{name}` becomes the word of that name. What a word has in it stays as it is.
+#[must_use]
+pub fn say(sentence: &str, words: &[(&str, &dyn Display)]) -> String {
+    let mut said = String::with_capacity(sentence.len() + 64);
+    let mut rest = sentence;
+    while let Some((before, behind)) = rest.split_once('{') {
+        said.push_str(before);
+        let Some((name, after)) = behind.split_once('}') else {
+            rest = behind;
+            break;
+        };
+        if let Some((_, word)) = words.iter().find(|(known, _)| *known == name) {
+            said.push_str(&word.to_string());
+        }
+        rest = after;
+    }
+    said.push_str(rest);
+    said
+}
+
+/// What somebody gave, as a sentence shows it.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    if text.chars().nth(QUOTED_MAX).is_none() {
+        return format!("'{text}'");
+    }
+    let start: String = text.chars().take(QUOTED_MAX).collect();
+    format!("'{start}...'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_looks_like_a_place_for_one_stays_as_it_is() {
+        assert_eq!(say("{a} and {b}", &[("a", &"{b}"), ("b", &1)]), "{b} and 1");
+    }
+
+    #[test]
+    fn long_text_is_shortened_by_characters_and_not_bytes() {
+        assert_eq!(quoted(&"é".repeat(76)), format!("'{}'", "é".repeat(76)));
+        assert_eq!(quoted(&"é".repeat(77)), format!("'{}...'", "é".repeat(76)));
+    }
+}
