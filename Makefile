@@ -1,6 +1,6 @@
 # The only entry points. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests run test test-long check fix bench docs dist
+.PHONY: help setup setup-tests run test test-long check fix bench docs dist release-check setup-checks
 
 PYTHON := .venv/bin/python
 
@@ -10,8 +10,11 @@ help: ## this list
 setup: ## everything that run and test need: Python packages, runsc, images and their template; safe to repeat
 	@tools/setup
 
-setup-tests: ## the same, and Rust for the tests of ForeverVM's Rust client
+setup-tests: ## the same, and what the SDKs in TypeScript and Rust are built and tested with
 	@tools/setup --tests
+
+setup-checks: ## what check, fix and dist need: Python packages, those of the TypeScript SDK, and Rust
+	@tools/setup --checks
 
 run: setup ## the server, until Ctrl-C; prints its address and what to try first. Options: make run ARGS="--port 9000"
 	@$(PYTHON) -m everforge.server serve --welcome $(ARGS)
@@ -22,17 +25,25 @@ test: setup-tests check ## every test that a change must pass, on the real engin
 test-long: setup-tests check ## the same for hours: longer models, more rounds, more random kills
 	@EVERFORGE_TEST_LONG=1 $(PYTHON) -m pytest
 
-check: .venv/bin/ruff ## style, types, and which way imports point
+check: setup-checks ## style, types, which way imports point, and that the SDKs of three languages have the same classes and methods
 	@$(PYTHON) tools/make_sync.py --check
 	@$(PYTHON) tools/make_help.py --check
+	@$(PYTHON) tools/make_contract.py --check
+	@$(PYTHON) tools/make_parity.py --check
 	@.venv/bin/ruff check
 	@.venv/bin/ruff format --check
 	@.venv/bin/pyright
 	@.venv/bin/lint-imports --no-logo
+	@tools/check_typescript
+	@tools/check_rust
 
-fix: .venv/bin/ruff ## what of it can be put right by a program, and what is made by one
+fix: setup-checks ## what of it can be put right by a program, and what is made by one
 	@$(PYTHON) tools/make_sync.py
 	@$(PYTHON) tools/make_help.py
+	@$(PYTHON) tools/make_contract.py
+	@$(PYTHON) tools/make_parity.py
+	@tools/check_typescript --fix
+	@tools/check_rust --fix
 	@.venv/bin/ruff check --fix
 	@.venv/bin/ruff format
 
@@ -44,8 +55,12 @@ docs: .venv/bin/ruff ## do the documents tell the truth: links, commands, exampl
 	@$(PYTHON) -m pytest tests/repo
 	@echo "The documents are README.md and docs/."
 
-dist: .venv/bin/ruff ## the packages, in dist/
-	@.venv/bin/uv build
+dist: setup-checks ## the packages of all three languages, in dist/: wheel, npm tarball and crate
+	@tools/make_dist
+
+release-check: dist setup ## installs each package of dist/ in an empty folder, and runs an example with it
+	@$(PYTHON) tools/release_check.py
+
 
 .venv/bin/ruff:
 	@tools/setup --python-only

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,10 +48,10 @@ async def run(env: Mapping[str, str], *words: str, stdin: str = "") -> tuple[int
 class Terminal:
     """A person at a terminal. What is expected is plain text; colours and movements are left out before it is compared."""
 
-    def __init__(self, env: Mapping[str, str], *words: str) -> None:
+    def __init__(self, env: Mapping[str, str], *words: str, command: Sequence[str]) -> None:
         self.child = pexpect.spawn(
-            COMMAND[0],
-            [*COMMAND[1:], *words],
+            command[0],
+            [*command[1:], *words],
             env=dict(env),
             timeout=PATIENCE_SECONDS,
             encoding="utf-8",
@@ -95,8 +95,9 @@ class Terminal:
 
 
 @contextmanager
-def terminal(env: Mapping[str, str], *words: str) -> Generator[Terminal]:
-    made = Terminal(env, *words)
+def terminal(env: Mapping[str, str], *words: str, command: Sequence[str] = COMMAND) -> Generator[Terminal]:
+    """`command` is the command line of another language."""
+    made = Terminal(env, *words, command=command)
     try:
         yield made
     finally:

@@ -30,6 +30,13 @@ def test_the_readme_is_short_and_begins_with_the_two_commands() -> None:
     assert [line.split("#")[0].strip() for line in blocks(REPO / "README.md", "sh")[0].splitlines()] == ["make run", "make test"]
 
 
+def test_rust_in_the_readme_is_what_the_crates_own_readme_has() -> None:
+    """Which is compiled with the crate's tests."""
+    shown, compiled = blocks(REPO / "README.md", "rust"), blocks(REPO / "sdk/rust/README.md", "rust,no_run")
+    assert shown
+    assert [block for block in shown if block not in compiled] == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_link_leads_somewhere(document: Path) -> None:
     targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text()) if "://" not in target]

@@ -16,10 +16,10 @@ ALL_BUT: dict[str, tuple[str, set[str]]] = {
     "wire imports nothing of ours": ("forbidden_modules", {"wire"}),
     "guest knows only wire": ("forbidden_modules", {"guest", "wire"}),
     "nobody on the host runs the guest's code": ("source_modules", {"guest", "wire"}),
-    "nobody but the command line is a client of ours": ("source_modules", {"cli", "client"}),
+    "nobody but the command line and the way in for AI tools is a client of ours": ("source_modules", {"cli", "client", "mcp"}),
     "the command line reaches machines only as a client": (
         "forbidden_modules",
-        {"cli", "client", "clocks", "engine", "folders", "images", "programs", "progress", "signals", "windows", "wire"},
+        {"cli", "client", "clocks", "engine", "folders", "images", "mcp", "programs", "progress", "signals", "windows", "wire"},
     ),
     "the SDK knows the wire and where things lie, and no more": ("forbidden_modules", {"client", "folders", "wire"}),
     "the warden is standard library only": ("forbidden_modules", {"wire"}),

@@ -44,8 +44,8 @@ CLAUSES = {
     ],
     "Doors": [
         "random", "hashed", "shown once", "revoked", "transfer", "scopes", "read", "exec", "manage", "that may more", "by tag", "every route", "401", "403",
-        "404", "this computer alone", "log-in link", "web page", "made to lead here", "cookie", "origin", "script", "never a page", "OpenAPI", "slow",
-        "greedy",
+        "404", "this computer alone", "log-in link", "web page", "made to lead here", "cookie", "origin", "named their origin", "AI tools over HTTP", "no message", "shared", "installer", "script", "never a page",
+        "OpenAPI", "slow", "greedy",
     ],
     "Forks": [
         "random", "numpy", "secrets", "UUIDs", "OpenSSL", "temporary names", "host names", "plain wake", "connections are dead", "in forks", "after a sleep",
