@@ -104,7 +104,8 @@ class Server:
         self._plays = {name: Play(found["exchanges"]) for name, found in transcripts.items()}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, asyncio.IncompleteReadError, TimeoutError, asyncio.LimitOverrunError):
+        # Cancelled: of a client that keeps its connection until the very end.
+        with suppress(OSError, asyncio.IncompleteReadError, TimeoutError, asyncio.LimitOverrunError, asyncio.CancelledError):
             while (request := await read_request(reader)) is not None:
                 if not await self._answer(request, reader, writer):
                     break

@@ -36,14 +36,14 @@ class CommandServer:
 
 
 @contextlib.contextmanager
-def command_server(image: str = "default") -> Iterator[CommandServer]:
-    """On any free port, with an empty data folder; at the end nothing of it is left."""
+def command_server(image: str = "default", **environment: str) -> Iterator[CommandServer]:
+    """On any free port, with an empty data folder; at the end nothing of it is left. `environment` is for its settings."""
     data = Path(tempfile.mkdtemp(prefix="ef-"))
     log = data.with_name(f"{data.name}.server.log")
     try:
         give_template(data, image)
         with open(log, "w") as errors:
-            process = subprocess.Popen(_command(data), stdout=subprocess.PIPE, stderr=errors, text=True, env=_environment(image))
+            process = subprocess.Popen(_command(data), stdout=subprocess.PIPE, stderr=errors, text=True, env={**_environment(image), **environment})
         try:
             url = _address(process, log)
             served = CommandServer(url, (data / "owner.token").read_text().strip(), data, log, process)

@@ -1,0 +1,92 @@
+/** Files of this computer. What goes wrong with them is Node's own error, as anywhere in a program. */
+
+import { randomBytes } from "node:crypto";
+import { open, rename, rm, type FileHandle } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import type { Disk, LocalFile, NewFile } from "../disk.js";
+import { pack } from "./packing.js";
+import { unpack } from "./unpacking.js";
+
+export const nodeDisk: Disk = {
+  open: async (path) => new OpenFile(await open(pathOf(path), "r")),
+  create: async (path) => await PartialFile.create(pathOf(path)),
+  temporary,
+  pack: async (folder, into) => await pack(pathOf(folder), into),
+  unpack: async (archive, into) => await unpack(archive, pathOf(into)),
+};
+
+function pathOf(path: string | URL): string {
+  return typeof path === "string" ? path : fileURLToPath(path);
+}
+
+/** Nobody else can read it. */
+async function temporary(): Promise<LocalFile> {
+  const path = join(tmpdir(), `everforge-${randomBytes(8).toString("hex")}`);
+  const handle = await open(path, "wx+", 0o600);
+  try {
+    await rm(path);
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+  return new OpenFile(handle);
+}
+
+class OpenFile implements LocalFile {
+  #end = 0; // where the next chunk goes
+
+  constructor(private readonly handle: FileHandle) {}
+
+  async size(): Promise<number> {
+    return (await this.handle.stat()).size;
+  }
+
+  async read(at: number, bytes: number): Promise<Uint8Array> {
+    const { buffer, bytesRead } = await this.handle.read(new Uint8Array(bytes), 0, bytes, at);
+    return buffer.subarray(0, bytesRead);
+  }
+
+  async write(chunk: Uint8Array): Promise<void> {
+    for (let done = 0; done < chunk.length; ) {
+      done += (await this.handle.write(chunk, done, chunk.length - done, this.#end + done)).bytesWritten;
+    }
+    this.#end += chunk.length;
+  }
+
+  async clear(): Promise<void> {
+    await this.handle.truncate(0);
+    this.#end = 0;
+  }
+
+  async close(): Promise<void> {
+    await this.handle.close();
+  }
+}
+
+class PartialFile extends OpenFile implements NewFile {
+  private constructor(
+    handle: FileHandle,
+    private readonly partial: string,
+    private readonly target: string,
+  ) {
+    super(handle);
+  }
+
+  static async create(target: string): Promise<PartialFile> {
+    const partial = join(dirname(target), `.${basename(target)}.${randomBytes(4).toString("hex")}.part`);
+    return new PartialFile(await open(partial, "wx"), partial, target);
+  }
+
+  async keep(): Promise<void> {
+    await this.close();
+    await rename(this.partial, this.target);
+  }
+
+  async discard(): Promise<void> {
+    await this.close().catch(() => undefined); // it may be closed already
+    await rm(this.partial, { force: true });
+  }
+}
