@@ -13,7 +13,7 @@ import pytest
 
 from everforge import Everforge, Machine
 from kit.commandlines import PYTHON, Answer, Line, ended, home
-from kit.commandprograms import all_three, others, program
+from kit.commandprograms import all_three, program
 from kit.fakeserver import FakeServer, fake_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -56,7 +56,7 @@ def test_ctrl_c_interrupts_what_exec_runs_and_waits_for_its_end(language: str, m
     assert ended(process) == Answer(130, "", f"{INTERRUPTING}KeyboardInterrupt\n")
 
 
-@others  # Python may be in the middle of a write, when it comes so soon
+@all_three
 def test_a_second_ctrl_c_leaves_at_once_and_says_that_it_goes_on(language: str, machine: Machine, env: Mapping[str, str], tmp_path: Path) -> None:
     process = program(language).start(Line(("machine", "exec", machine.name, ENDURES)), env, tmp_path)
     begun(process)
@@ -70,7 +70,7 @@ def test_a_second_ctrl_c_leaves_at_once_and_says_that_it_goes_on(language: str, 
     assert ended(process) == Answer(130, "", goes_on)
 
 
-@others  # Python may be in the middle of a write, when it comes so soon
+@all_three
 def test_ctrl_c_ends_what_waits_for_something_else(language: str, machine: Machine, env: Mapping[str, str], tmp_path: Path) -> None:
     machine.run("print('seen')")
     process = program(language).start(Line(("machine", "logs", machine.name, "--follow", "--output")), env, tmp_path)

@@ -21,10 +21,18 @@ class NotWritten(Exception):
         self.error = error
 
 
-class _Output(io.FileIO):
-    def write(self, data: Any, /) -> int:
+class _Output(io.BufferedWriter):
+    """Not the file below it: an interrupt between what that one has written and its own end would have all of it written again."""
+
+    def write(self, buffer: Any, /) -> int:
         try:
-            return super().write(data)
+            return super().write(buffer)
+        except OSError as error:
+            raise NotWritten(error) from error
+
+    def flush(self) -> None:
+        try:
+            super().flush()
         except OSError as error:
             raise NotWritten(error) from error
 
@@ -35,11 +43,11 @@ def answers() -> Generator[None]:
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - closed by whoever started us
         yield
         return
-    raw = _Output(sys.stdout.fileno(), "wb", closefd=False)
+    raw = io.FileIO(sys.stdout.fileno(), "wb", closefd=False)
     tty = sys.stdout.isatty()
     # What a machine's code prints may be what no encoding has: it is shown escaped, and is no reason to end.
     errors = "backslashreplace" if sys.stdout.errors == "strict" else sys.stdout.errors
-    sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), encoding=sys.stdout.encoding, errors=errors, line_buffering=tty)
+    sys.stdout = io.TextIOWrapper(_Output(raw), encoding=sys.stdout.encoding, errors=errors, line_buffering=tty)
     try:
         try:
             yield

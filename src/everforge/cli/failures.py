@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -64,4 +65,7 @@ def say(text: str, end: str = "\n") -> None:
     """On stderr, to whoever still listens."""
     if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison] - closed by whoever started us
         with suppress(OSError, ValueError):
-            print(text, end=end, file=sys.stderr, flush=True)
+            try:
+                print(text, end=end, file=sys.stderr, flush=True)
+            except RuntimeError:  # a signal came in the middle of another sentence, which holds the stream
+                os.write(sys.stderr.fileno(), (text + end).encode("utf-8", "backslashreplace"))

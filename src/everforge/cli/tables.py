@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
+FIELD_WIDTH = 22  # of the name of a field, at least
+
 
 def print_rows(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     if not on_terminal(sys.stdout):
@@ -24,8 +26,10 @@ def print_rows(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> None
 
 
 def print_fields(fields: Iterable[tuple[str, object]]) -> None:
-    for name, value in fields:
-        print(f"{name}\t{plain(value)}" if not on_terminal(sys.stdout) else f"{name:22}{plain(value)}")
+    found = list(fields)
+    width = max((FIELD_WIDTH, *(len(name) + 2 for name, _ in found)))
+    for name, value in found:
+        print(f"{name}\t{plain(value)}" if not on_terminal(sys.stdout) else f"{name:{width}}{plain(value)}")
 
 
 def print_json(value: object) -> None:

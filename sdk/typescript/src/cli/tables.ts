@@ -4,7 +4,7 @@ import { ExactNumber } from "../exactjson.js";
 import { coloured, onTerminal, print } from "./output.js";
 import { dumps, printable, spelled } from "./spelling.js";
 
-const NAME_WIDTH = 22;
+const NAME_WIDTH = 22; // at least
 
 export function printRows(heading: readonly string[], rows: Iterable<readonly unknown[]>): void {
   if (!onTerminal.stdout) {
@@ -21,8 +21,10 @@ export function table(heading: readonly string[], rows: Iterable<readonly unknow
 }
 
 export function printFields(fields: Iterable<readonly [string, unknown]>): void {
-  for (const [name, value] of fields) {
-    print(onTerminal.stdout ? `${name.padEnd(NAME_WIDTH)}${plain(value, name)}` : `${name}\t${plain(value, name)}`);
+  const found = [...fields];
+  const width = Math.max(NAME_WIDTH, ...found.map(([name]) => name.length + 2));
+  for (const [name, value] of found) {
+    print(onTerminal.stdout ? `${name.padEnd(width)}${plain(value, name)}` : `${name}\t${plain(value, name)}`);
   }
 }
 

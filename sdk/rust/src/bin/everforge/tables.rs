@@ -5,7 +5,7 @@ use crate::python::{self, is_printable};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-const FIELD_WIDTH: usize = 22; // of the name of a field
+const FIELD_WIDTH: usize = 22; // of the name of a field, at least
 
 pub fn print_rows(heading: &[&str], rows: impl IntoIterator<Item = Vec<Value>>) {
     let rows = rows.into_iter().map(|row| row.iter().map(plain).collect::<Vec<_>>());
@@ -23,9 +23,11 @@ pub fn print_rows(heading: &[&str], rows: impl IntoIterator<Item = Vec<Value>>) 
 }
 
 pub fn print_fields<N: AsRef<str>>(fields: impl IntoIterator<Item = (N, Value)>) {
-    for (name, value) in fields {
+    let found: Vec<(N, Value)> = fields.into_iter().collect();
+    let width = found.iter().map(|(name, _)| name.as_ref().len() + 2).fold(FIELD_WIDTH, usize::max);
+    for (name, value) in found {
         let (name, shown) = (name.as_ref(), plain(&value));
-        print_line(&if on_terminal() { format!("{name:FIELD_WIDTH$}{shown}") } else { format!("{name}\t{shown}") });
+        print_line(&if on_terminal() { format!("{name:width$}{shown}") } else { format!("{name}\t{shown}") });
     }
 }
 
