@@ -13,19 +13,21 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
+from kit.loopback import Quiet, listening
+
 CHROMIUM = shutil.which("chromium") or ""
 needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="needs chromium, which tools/setup --tests installs")
 START_SECONDS = 60
 END_SECONDS = 20
 # It stays on this computer, and asks nobody anything by itself.
-QUIET = (
+SILENT = (
     "--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--disable-dev-shm-usage", "--disable-extensions", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--remote-debugging-port=0",
 )  # fmt: skip
@@ -64,8 +66,8 @@ def page(script: Path, folder: Path, *flags: str) -> Iterator[Page]:
     shutil.copy(script, folder / "script.js")
     (folder / "index.html").write_text('<!doctype html><meta charset="utf-8"><title>-</title><script type="module" src="script.js"></script>')
     with (
-        _pages(folder) as url,
-        _chromium(folder / "profile", url, flags) as address,
+        listening(partial(_Pages, directory=str(folder))) as url,
+        _chromium(folder / "profile", f"{url}/index.html", flags) as address,
         connect(address, max_size=None, open_timeout=START_SECONDS) as socket,
     ):
         opened = Page(socket)
@@ -76,28 +78,15 @@ def page(script: Path, folder: Path, *flags: str) -> Iterator[Page]:
         yield opened
 
 
-@contextmanager
-def _pages(folder: Path) -> Iterator[str]:
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/index.html"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(10)
+class _Pages(Quiet, SimpleHTTPRequestHandler):
+    pass
 
 
 @contextmanager
 def _chromium(profile: Path, url: str, flags: Sequence[str]) -> Iterator[str]:
     """The address of its first page's protocol."""
     as_root = ["--no-sandbox"] if os.getuid() == 0 else []
-    command = [CHROMIUM, *QUIET, *as_root, *flags, f"--user-data-dir={profile}", url]
+    command = [CHROMIUM, *SILENT, *as_root, *flags, f"--user-data-dir={profile}", url]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         yield _address(process, profile)

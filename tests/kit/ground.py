@@ -9,9 +9,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from kit.loopback import Quiet, listening
 from kit.proxy import Proxy, proxy
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -63,7 +63,7 @@ class Wire:
 def controls(wire: Wire) -> Iterator[str]:
     """`GET /cut`, from a page of any origin, too."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_GET(self) -> None:
             wire.cut()
             self.send_response(200)
@@ -71,18 +71,8 @@ def controls(wire: Wire) -> Iterator[str]:
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(10)
+    with listening(Handler) as url:
+        yield url
 
 
 @contextmanager

@@ -23,11 +23,11 @@ from mcp.types import CallToolResult, ImageContent, Implementation, TextContent
 
 from everforge.mcp.calls import Link, Settings
 from everforge.mcp.http import Place, configuration, listen, make_app, url_of
+from kit.newcomer import ELSEWHERE
 
 T = TypeVar("T")
 ERAS = ("legacy", "auto")  # the handshake of 2025, and the protocol of 2026 in which each request stands alone
 WAIT_SECONDS = 30.0
-OTHERS = ("EVERFORGE_TOKEN", "EVERFORGE_URL", "EVERFORGE_MCP_CONVERSATION", "FOREVERVM_TOKEN", "FOREVERVM_BASE_URL")
 
 
 def text_of(result: CallToolResult) -> str:
@@ -160,7 +160,7 @@ async def http_client(url: str, token: str, mode: str = "auto", name: str = "tes
 
 
 def environment(url: str, token: str) -> dict[str, str]:
-    ours = {name: value for name, value in os.environ.items() if name not in OTHERS}
+    ours = {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
     return {**ours, "EVERFORGE_URL": url, "EVERFORGE_TOKEN": token}
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from kit.loopback import Quiet, listening
 
 
 @contextlib.contextmanager
@@ -15,7 +15,7 @@ def answering(answer: Mapping[str, Any]) -> Iterator[str]:
     """Its address. `answer` has `status`, `headers`, and `body`, which is JSON, or `text`."""
     content = (answer["text"] if "text" in answer else json.dumps(answer["body"])).encode()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def parse_request(self) -> bool:
             """Whatever is asked for. All of a request is read before it is answered: who is cut off while he sends does not read the answer."""
             if not super().parse_request():
@@ -32,15 +32,5 @@ def answering(answer: Mapping[str, Any]) -> Iterator[str]:
             self.wfile.write(content)
             return False
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with listening(Handler) as url:
+        yield url

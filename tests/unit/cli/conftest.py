@@ -16,9 +16,8 @@ import pytest
 
 from everforge import cli
 from kit.background import in_background
+from kit.newcomer import move_in
 from kit.service import Running
-
-OTHERS = ("EVERFORGE_TOKEN", "EVERFORGE_URL", "FOREVERVM_TOKEN", "FOREVERVM_BASE_URL", "NO_COLOR", "_EVERFORGE_COMPLETE")
 
 
 @dataclass
@@ -56,12 +55,7 @@ def server() -> Generator[Running]:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user who has nothing yet."""
-    for name in OTHERS:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("EVERFORGE_DATA", str(tmp_path / "data"))
-    return tmp_path
+    return move_in(tmp_path, monkeypatch)
 
 
 @pytest.fixture

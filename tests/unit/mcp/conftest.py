@@ -12,7 +12,8 @@ import everforge
 from everforge.mcp.callers import Local
 from everforge.mcp.calls import Link, Settings
 from everforge.mcp.server import Offer, make_server
-from kit.mcpserving import ERAS, OTHERS, held, named
+from kit.mcpserving import ERAS, held, named
+from kit.newcomer import move_in
 from kit.service import Running, service
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
@@ -27,12 +28,7 @@ async def server() -> AsyncGenerator[Running]:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user who has nothing yet."""
-    for name in OTHERS:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("EVERFORGE_DATA", str(tmp_path / "data"))
-    return tmp_path
+    return move_in(tmp_path, monkeypatch)
 
 
 @pytest.fixture
