@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from everforge import __version__
-from everforge.folders import cache_folder
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import node_modules
+import workshops
 
 REPO = Path(__file__).resolve().parents[1]
 DIST = REPO / "dist"
@@ -113,30 +113,26 @@ def check_npm(folder: Path, access: dict[str, str]) -> None:
 
 def check_crate(folder: Path, access: dict[str, str]) -> bool:
     """Was there a compiler for it? What it depends on is built once, and kept outside."""
-    found = subprocess.run([REPO / "tools/find_cargo"], capture_output=True, text=True).stdout.strip()
-    if not found:
+    found = workshops.cargo()
+    if found is None:
         say("no cargo 1.85 or later: the crate is left out")
         return False
     say("the crate")
-    target = cache_folder() / "rust-dist"
-    env = {
-        **without_ours(),
-        **access,
-        "PATH": f"{Path(found).parent}:{os.environ['PATH']}",
-        "CARGO_TARGET_DIR": str(target),
-        "CARGO_INCREMENTAL": "0",
-    }
     (folder / "src").mkdir(parents=True)
-    run(["tar", "xzf", DIST / f"everforge-{__version__}.crate", "-C", folder])
+    # The files of a package are dated in the past, and what is older than the last build is not built: so they are as old as their unpacking.
+    run(["tar", "xzmf", DIST / f"everforge-{__version__}.crate", "-C", folder])
     (folder / "src/main.rs").write_text(RUST)
     (folder / "Cargo.toml").write_text(
         '[package]\nname = "example"\nversion = "0.0.0"\nedition = "2021"\n\n[profile.dev]\ndebug = 0\n\n[dependencies]\n'
         f'everforge = {{ path = "everforge-{__version__}" }}\ntokio = {{ version = "1", features = ["macros", "rt-multi-thread"] }}\n'
     )
     (folder / "Cargo.lock").write_bytes((folder / f"everforge-{__version__}" / "Cargo.lock").read_bytes())
-    check("the crate", [found, "run", "--quiet"], folder, env)
-    run([found, "build", "--quiet", "--package", "everforge", "--bin", "everforge"], folder, env)
-    check("its command line", [target / "debug/everforge", "machine", "list", "--json"], folder, env, "[")
+    target = workshops.workshop("dist", folder / "Cargo.toml")
+    env = {**without_ours(), **access, **workshops.settings(target)}
+    with workshops.held(target, folder / "Cargo.toml"):
+        check("the crate", [found, "run", "--quiet"], folder, env)
+        run([found, "build", "--quiet", "--package", "everforge", "--bin", "everforge"], folder, env)
+        check("its command line", [target / "debug/everforge", "machine", "list", "--json"], folder, env, "[")
     return True
 
 

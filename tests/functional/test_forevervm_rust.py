@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kit.cargo import UNUSED_SECONDS_MAX, Workshop, drop_unused, needs_cargo, workshop
+from kit.cargo import Workshop, needs_cargo, workshop
 from kit.commandserver import CommandServer, command_server
 from kit.forevervmcli import CRATES, VERSION
 
@@ -53,12 +52,3 @@ def test_the_crates_own_tests_pass(shop: Workshop, crate: Path, served: CommandS
 
 def test_tags_streams_pictures_repls_and_refusals_are_as_the_crate_expects(shop: Workshop, served: CommandServer) -> None:
     assert "test result: ok. 7 passed; 0 failed; 0 ignored" in judge(shop, CRATES, served)
-
-
-def test_what_was_built_for_compilers_and_locks_that_nobody_uses_any_more_goes(tmp_path: Path) -> None:
-    for name, unused_seconds in (("used", UNUSED_SECONDS_MAX - 3600), ("unused", UNUSED_SECONDS_MAX + 3600)):
-        (tmp_path / name / "debug").mkdir(parents=True)
-        then = (tmp_path / name).stat().st_mtime - unused_seconds
-        os.utime(tmp_path / name, (then, then))
-    drop_unused(tmp_path)
-    assert [kept.name for kept in tmp_path.iterdir()] == ["used"]

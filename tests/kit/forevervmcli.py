@@ -26,7 +26,7 @@ PATIENCE_SECONDS = 60
 def command_line() -> Path:
     """Built with the lock that it was published with, as `cargo install --locked` does."""
     shop = workshop(CRATES)
-    return shop.binary("forevervm", shop.unpacked("forevervm", VERSION, CRATES))
+    return shop.program("forevervm", shop.unpacked("forevervm", VERSION, CRATES))
 
 
 class Screen:

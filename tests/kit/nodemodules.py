@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
-_SOURCE = Path(__file__).parents[2] / "tools" / "node_modules.py"
-_spec = importlib.util.spec_from_file_location("node_modules", _SOURCE)
-assert _spec is not None
-assert _spec.loader is not None
-_tool = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_tool)
+from kit.tools import tool
+
+_tool = tool("node_modules")
 
 
 def node() -> Path:

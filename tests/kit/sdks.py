@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import os
 import shutil
 import subprocess
@@ -71,11 +70,8 @@ def _build(kept: Path, packages: Path) -> None:
 
 def rust_binary() -> Path:
     """The command line."""
-    return workshop(RUST).binary("everforge", RUST)
+    return workshop(RUST).program("everforge", RUST)
 
 
 def rust_example(name: str) -> Path:
-    told = workshop(RUST).cargo("build", "--locked", "--message-format=json", "--example", name, manifest=RUST)
-    messages = [json.loads(line) for line in told.splitlines()]
-    [found] = [m["executable"] for m in messages if m["reason"] == "compiler-artifact" and m["executable"] and m["target"]["name"] == name]
-    return Path(found)
+    return workshop(RUST).program(name, RUST, kind="example")
