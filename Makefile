@@ -5,7 +5,7 @@
 PYTHON := .venv/bin/python
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 setup: ## everything that run and test need: Python packages, runsc, images and their template; safe to repeat
 	@tools/setup

@@ -1,4 +1,4 @@
-"""Each package of dist/, installed in an empty folder as a stranger would, and an example run with it against a server that is started for this.
+"""Each package of dist/, or of the folder that is given, installed in an empty folder as a stranger would, and used against a server of its own.
 
 The wheel also brings that server: with its own Python, away from the clone. What machines need (runsc, images) is taken from where setup left it.
 """
@@ -21,7 +21,7 @@ import node_modules
 import workshops
 
 REPO = Path(__file__).resolve().parents[1]
-DIST = REPO / "dist"
+DIST = Path(sys.argv[1] if len(sys.argv) > 1 else REPO / "dist").resolve()
 SECONDS_MAX = 1200
 START_SECONDS = 300  # the template of new machines is made first, where there is none
 STOP_SECONDS = 120

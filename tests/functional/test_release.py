@@ -5,6 +5,7 @@ from __future__ import annotations
 import email
 import json
 import subprocess
+import sys
 import tarfile
 import tomllib
 import zipfile
@@ -14,9 +15,12 @@ import pytest
 
 from everforge import __version__
 from kit.cargo import needs_cargo
+from kit.tools import tool
 
 REPO = Path(__file__).parents[2]
 BUILD_SECONDS = 600
+INSTALL_SECONDS = 1500  # the crate and all that it needs is built, the first time
+workshops = tool("workshops")
 LICENSE, README = "LICENSE", "README.md"
 STRAY = ("test", "tests", "node_modules", "target", "__pycache__", ".venv", "examples", "fixtures")  # parts of paths that no package has
 pytestmark = pytest.mark.timeout(BUILD_SECONDS + 60)
@@ -97,3 +101,13 @@ def test_the_crate_has_library_and_command_line_and_no_tests(dist: Path) -> None
     made = {"Cargo.toml", "Cargo.toml.orig", "Cargo.lock", ".cargo_vcs_info.json"}
     assert {name for name in crate.files if not name.startswith("src/")} - made == {README, LICENSE}
     assert (stray([*crate.files]), crate.strange) == ([], [])
+
+
+@pytest.mark.gvisor
+@pytest.mark.slow
+@pytest.mark.timeout(INSTALL_SECONDS + 60)
+def test_each_package_is_installed_in_an_empty_folder_and_runs_an_example_there(dist: Path) -> None:
+    done = subprocess.run([sys.executable, REPO / "tools" / "release_check.py", dist], capture_output=True, text=True, timeout=INSTALL_SECONDS)
+    assert done.returncode == 0, done.stderr[-3000:]
+    packages = "every package" if workshops.cargo() else "every package but the crate"
+    assert done.stdout.splitlines()[-1] == f"release-check: {packages} of {__version__} works from an empty folder"

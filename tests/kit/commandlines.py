@@ -115,7 +115,6 @@ _VARYING = (
     (r"\bc0-[a-km-np-z2-9]{12}\b", "<machine>"),  # before the ids: a part of it may look like one
     (r"\b([tip])[a-km-np-z2-9]{11}([a-km-np-z2-9]{4})?(\.[a-z0-9]{40})?\b", r"<\1>"),  # ids: of tokens with their secrets, too
     (r"/login/[\w-]{32}", "/login/<secret>"),
-    (r"\.[0-9a-f]{8}\.part\b", ".<part>"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
     (r"\b[0-9a-f]{12,64}\b", "<hex>"),
     (r'("(?:runtime_ms|awake_seconds|instructions_ms|size_bytes|disk_bytes|memory_bytes|received_bytes|sent_bytes)": )[\d.]+', r"\1<number>"),

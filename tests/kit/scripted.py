@@ -12,7 +12,7 @@ from kit.loopback import Quiet, listening
 
 @contextlib.contextmanager
 def answering(answer: Mapping[str, Any]) -> Iterator[str]:
-    """Its address. `answer` has `status`, `headers`, and `body`, which is JSON, or `text`."""
+    """Its address. `answer` has `status`, `headers`, and `body`, which is JSON, or `text`; where it is `cut`, more is promised than comes."""
     content = (answer["text"] if "text" in answer else json.dumps(answer["body"])).encode()
 
     class Handler(Quiet):
@@ -26,10 +26,11 @@ def answering(answer: Mapping[str, Any]) -> Iterator[str]:
                     self.rfile.read(size + 2)
                 self.rfile.readline()
             self.send_response(answer["status"])
-            for name, value in {**answer["headers"], "content-length": str(len(content))}.items():
+            for name, value in {**answer["headers"], "content-length": str(len(content) + bool(answer.get("cut")))}.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(content)
+            self.close_connection = bool(answer.get("cut"))
             return False
 
     with listening(Handler) as url:

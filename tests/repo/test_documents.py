@@ -37,6 +37,36 @@ def test_rust_in_the_readme_is_what_the_crates_own_readme_has() -> None:
     assert [block for block in shown if block not in compiled] == []
 
 
+def test_the_crates_readme_names_every_crate_that_its_examples_use() -> None:
+    readme = REPO / "sdk/rust/README.md"
+    named = {word for block in blocks(readme, "sh") for word in re.findall(r"^cargo add (\w+)", block, re.MULTILINE)}
+    used = {word for block in blocks(readme, "rust,no_run") for word in re.findall(r"(?:\buse |#\[)(\w+)::", block)}
+    assert {"everforge", "serde_json", "tokio"} <= used
+    assert used - {"std"} <= named
+
+
+def test_no_readme_of_a_package_names_its_version() -> None:
+    """It would be one more place for it: what installs a package takes the newest."""
+    for readme in ("README.md", "sdk/rust/README.md", "sdk/typescript/README.md"):
+        assert re.findall(r"everforge(?:@| *= *[{\"].*?)\d.*", (REPO / readme).read_text()) == [], readme
+
+
+def test_the_contract_names_files_that_there_are() -> None:
+    contract = REPO / "sdk/contract"
+    named = set(re.findall(r"`((?:\w+/)*\w+\.(?:py|json))`", (contract / "README.md").read_text()))
+    assert {"scenario.json", "tools/make_parity.py"} <= named
+    assert [name for name in sorted(named) if not (REPO / name).exists() and not (contract / name).exists()] == []
+
+
+def test_what_only_node_has_is_told_in_the_typescript_guide() -> None:
+    lists = re.findall(r"^export \{([^}]*)\}", (REPO / "sdk/typescript/src/node.ts").read_text(), re.MULTILINE)
+    names = {name.strip() for one in lists for name in one.split(",")}
+    assert {"findAccess", "signUp"} <= names
+    guide = (REPO / "docs/typescript.md").read_text()
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", guide)] == []
+    assert 'from "everforge/node";' in guide
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_link_leads_somewhere(document: Path) -> None:
     targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text()) if "://" not in target]
@@ -106,3 +136,9 @@ def test_the_makefile_lists_every_target() -> None:
     [phony] = re.findall(r"^\.PHONY: (.*)$", text, re.MULTILINE)
     listed = subprocess.run(["make", "--no-print-directory", "-C", str(REPO)], capture_output=True, text=True).stdout
     assert sorted(re.findall(r"^  make ([a-z-]+)", listed, re.MULTILINE)) == sorted(phony.split())
+
+
+def test_the_makefiles_list_has_its_texts_in_one_column() -> None:
+    listed = subprocess.run(["make", "--no-print-directory", "-C", str(REPO)], capture_output=True, text=True).stdout
+    columns = {found.end() if (found := re.match(r"  make [a-z-]+ {2,}", line)) else line for line in listed.splitlines()}
+    assert len(columns) == 1, columns

@@ -9,6 +9,7 @@ import typer
 
 from everforge.cli import failures
 from everforge.cli.app import app
+from everforge.cli.options import WHOLE_MAX
 
 HIDDEN = ("help", "install_completion", "show_completion")  # of the Python command line alone
 SERVER_ONLY = ("serve", "settings", "setup", "doctor", "sandbox", "image", "mcp")  # they need the server's own computer, or Python
@@ -79,4 +80,5 @@ def _parameter(parameter: Any) -> dict[str, Any]:
         "required": bool(parameter.required),
         "metavar": parameter.metavar or (parameter.name.upper() if is_option else parameter.name),  # as sentences about it have it
     }
-    return {**found, **{limit: value for limit in ("min", "max") if (value := getattr(parameter, limit)) is not None}}
+    limits = {"min": -WHOLE_MAX, "max": WHOLE_MAX} if found["kind"] == "int" else {}
+    return {**found, **limits, **{limit: value for limit in ("min", "max") if (value := getattr(parameter, limit)) is not None}}

@@ -29,6 +29,7 @@ INNER = {
     "Call": "a call of the code to a function of the program",
     "Gathering": "a result while it comes together",
     "Answers": "answers to such calls",
+    "NewFile": "a download before it is whole",
     "TapeReader": "how streams are read",
     "Door": "how requests are asked",
     "Transport": "how requests are sent",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +20,9 @@ from everforge.wire.sentences import quoted, say
 
 FILE_BYTES_MAX = 64 * 1024  # a configuration is a few lines
 TOKEN_CHARACTERS_MAX = 1024
+_NO_ADDRESS = re.compile(r"[?#\s\x00-\x1f\x7f-\x9f]")
+_NO_HOST = re.compile(r"[%<>\[\]\\^|]")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]+")
 
 
 class Access(NamedTuple):
@@ -96,18 +100,21 @@ def write_config(access: Access) -> Path:
     """For the next time. Mode 0600, whole or not at all."""
     import tempfile  # slow to load, and most who ask here only read
 
+    from .newfile import named
+
     path = config_path()
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".config.")  # created with mode 0600
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump({"token": access.token, "server_url": access.base_url}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with named(path):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".config.")  # created with mode 0600
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump({"token": access.token, "server_url": access.base_url}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
     return path
 
 
@@ -194,14 +201,28 @@ def _read_private(path: Path) -> str | None:
 
 def check_url(text: str) -> str:
     """Without a slash at its end; InvalidInput that says what it should look like."""
+    given = text.strip()
     try:
-        parts = urlsplit(text.strip())
+        parts = urlsplit(given)
         parts.port  # noqa: B018  ValueError when it is none
     except ValueError:
         parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username is not None:
+    if parts.scheme not in ("http", "https") or not _is_host(parts.hostname or "") or "@" in parts.netloc or _NO_ADDRESS.search(given):
         raise InvalidInput(say("bad_address", text=quoted(text)))
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def _is_host(host: str) -> bool:
+    """As browsers see it, and what they are made of: what ends like a number is an address of four bytes, or nothing."""
+    last = host.removesuffix(".").rpartition(".")[2]
+    if ":" in host or not _NUMBER.fullmatch(last):
+        return host != "" and not _NO_HOST.search(host)
+    import socket  # slow to load, and whoever only looks for a server needs none
+
+    try:
+        return bool(socket.inet_aton(host.removesuffix(".")))
+    except OSError:
+        return False
 
 
 def check_token(text: str) -> str:

@@ -51,7 +51,7 @@ def cause_of(error: BaseException | None) -> str:
     for _ in range(CHAIN_MAX):
         if isinstance(error, ConnectionRefusedError):
             return "refused"
-        if isinstance(error, socket.gaierror):
+        if isinstance(error, socket.gaierror) or is_no_name(error):
             return "unknown"
         if isinstance(error, ssl.SSLCertVerificationError):
             return "untrusted"
@@ -63,6 +63,11 @@ def cause_of(error: BaseException | None) -> str:
             break
         error = error.__cause__ or error.__context__
     return "failed"
+
+
+def is_no_name(error: BaseException | None) -> bool:
+    """Parts of a name that are empty or longer than any may be are refused by Python itself, before it asks anybody."""
+    return isinstance(error, UnicodeError) and "idna" in str(error)
 
 
 @cache

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from everforge.wire import api
 from everforge.wire.errors import InvalidInput
-from everforge.wire.ids import show
 from everforge.wire.messages import CALL_BYTES_MAX
+from everforge.wire.sentences import show
 
 Functions = Mapping[str, Callable[..., Any]]
 ERROR_CHARACTERS_MAX = 4000  # of what a function raised

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from everforge.wire.errors import InvalidInput
-from everforge.wire.ids import show
+from everforge.wire.sentences import show
 
 
 def code(value: object) -> str:

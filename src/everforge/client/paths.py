@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from everforge.wire.errors import InvalidInput
-from everforge.wire.ids import show
+from everforge.wire.sentences import say, show
 
 
 def quoted(text: str) -> str:
@@ -20,7 +20,7 @@ def quoted(text: str) -> str:
 def file_path(path: object) -> str:
     """Of a file or a folder, part by part."""
     if not isinstance(path, str) or not path or "\0" in path:
-        raise InvalidInput(f"{show(path)} is not the path of a file: give a string as 'data/numbers.csv'")
+        raise InvalidInput(say("bad_file_path", text=show(path)))
     return "/".join(quoted(part) for part in path.split("/"))
 
 
@@ -28,5 +28,5 @@ def path_to_delete(path: object) -> str:
     """As `file_path`, for what cannot be undone: a path that says plainly what it means."""
     quoted_path = file_path(path)
     if any(part in (".", "..") for part in str(path).split("/")):
-        raise InvalidInput(f"{show(path)} is not deleted: it has . or .. in it; give the path without them")
+        raise InvalidInput(say("dots_not_deleted", text=show(path)))
     return quoted_path

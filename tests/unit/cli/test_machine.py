@@ -289,10 +289,11 @@ USAGE = [
     ["snapshot"], ["snapshot", "a", "--list", "--name", "x"], ["rollback"], ["rollback", "a", "s", "--instruction", "1"],
     ["rollback", "a", "--instruction", "x"], ["reset"], ["hibernate"], ["wake"], ["interrupt"], ["tag"], ["tag", "a", "novalue"], ["delete"],
     ["files", "list"], ["files", "get", "a"], ["files", "get", "a", "/"], ["files", "put", "a"], ["files", "delete", "a"], ["files", "nonesuch"], ["nonesuch"],
+    ["show", "\udcff"], ["files", "get", "a", "b\udcff"], ["new", "--memory-mb", "9" * 20], ["logs", "a", "--after", "9" * 20],
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("words", USAGE, ids=" ".join)
+@pytest.mark.parametrize("words", USAGE, ids=lambda words: ascii(" ".join(words)))
 def test_wrong_usage_is_one_sentence_and_exit_code_2(everforge: Command, words: list[str]) -> None:
     done = everforge("machine", *words)
     assert (done.code, done.out) == (2, "")
@@ -304,7 +305,7 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(everforge: Command, words: 
 REFUSED = [
     ["new", "--name", "Not A Name"], ["new", "--name", ""], ["new", "--memory-mb", "-1"], ["new", "--cpus", "nan"],
     ["new", "--image", "x" * 5000],
-    ["show", "nonesuch"], ["show", ".."], ["show", ""], ["show", "a/../b"], ["show", "\udcff"], ["exec", "nonesuch", "1"], ["exec", "nonesuch", "1", "--detach"],
+    ["show", "nonesuch"], ["show", ".."], ["show", ""], ["show", "a/../b"], ["exec", "nonesuch", "1"], ["exec", "nonesuch", "1", "--detach"],
     ["interrupt", "nonesuch"], ["fork", "nonesuch"], ["fork", "nonesuch", "--count", "2"], ["snapshot", "nonesuch"], ["snapshot", "nonesuch", "--list"],
     ["snapshot", "nonesuch", "--delete", "x"], ["rollback", "nonesuch"], ["reset", "nonesuch"], ["hibernate", "nonesuch"], ["wake", "nonesuch"],
     ["tag", "nonesuch", "a=b"], ["delete", "nonesuch"], ["files", "put", "nonesuch", "/nothing/here"],

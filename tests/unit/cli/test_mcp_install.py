@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from everforge.cli.mcp.clients.catalogue import CLIENTS
 from everforge.cli.mcp.clients.choosing import NAMES
 from everforge.cli.mcp.clients.files import BACKUPS_MAX, backups
 from everforge.cli.mcp.clients.places import surroundings
+from kit.clientfiles import is_within, json_of
 
 from .conftest import Command
 
@@ -49,20 +49,11 @@ def lay(client: str, data: bytes) -> Path:
 def parse(path: Path) -> Any:
     """As a reader of somebody else's would: YAML by its library, JSON without comments and commas at ends."""
     text = path.read_text("utf-8-sig")
-    if path.suffix == ".yaml":
-        return yaml.safe_load(text)
-    text = re.sub(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', lambda found: found.group(1) or " ", text, flags=re.DOTALL)
-    return json.loads(re.sub(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', lambda found: found.group(1) or "", text))
+    return yaml.safe_load(text) if path.suffix == ".yaml" else json_of(text)
 
 
 def section(client: str, path: Path) -> dict[str, Any]:
     return parse(path)[CLIENTS[client].section]
-
-
-def is_within(part: bytes, whole: bytes) -> bool:
-    """Are all bytes of `part` in `whole`, in their order?"""
-    rest = iter(whole)
-    return all(byte in rest for byte in part)
 
 
 @pytest.mark.parametrize("client", NAMES)

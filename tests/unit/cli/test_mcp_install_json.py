@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from everforge.cli.mcp.clients import jsonc, jsonedits
 from everforge.cli.mcp.clients.texts import BOM, Broken, Text, decode
+from kit.clientfiles import Edits, is_within, json_of, put_somewhere, without
 from kit.length import length
 
 FIELDS = {"command": "/home/ada/.local/bin/everforge", "args": ["mcp", "serve"]}
@@ -51,36 +52,24 @@ def written(draw: st.DrawFn, value: Any, free: bool = True) -> str:
 def configurations(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     value = draw(st.dictionaries(texts, values, max_size=3))
     if draw(st.booleans()):
-        items = list(value.items())
-        items.insert(draw(st.integers(0, len(items))), ("servers", draw(sections)))
-        value = dict(items)
+        value = put_somewhere(draw, value, "servers", draw(sections))
     return draw(written(value)), value
-
-
-def parse(text: str) -> Any:
-    """By the standard library, after comments and commas at ends are gone."""
-    text = re.sub(r'("(?:\\.|[^"\\])*")|//[^\r\n]*|/\*.*?\*/', lambda found: found.group(1) or " ", text, flags=re.DOTALL)
-    return json.loads(re.sub(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', lambda found: found.group(1) or "", text))
 
 
 def put(text: str, fields: dict[str, Any] = FIELDS) -> str:
     return jsonedits.put(text, "servers", "everforge", fields, {})
 
 
-def is_within(part: str, whole: str) -> bool:
-    rest = iter(whole)
-    return all(letter in rest for letter in part)
+EDITS = Edits("servers", put, jsonedits.drop, json_of)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(configurations())
 def test_what_is_put_in_is_there_and_nothing_else_changes(given: tuple[str, dict[str, Any]]) -> None:
     text, value = given
-    made = put(text)
-    assert parse(made) == {**value, "servers": {**value.get("servers", {}), "everforge": FIELDS}}
-    assert list(parse(made))[: len(value)] == list(value)
+    made = EDITS.check_put(text, value, FIELDS)
+    assert list(json_of(made))[: len(value)] == list(value)
     assert is_within(text, made)
-    assert put(made) == made
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -91,8 +80,7 @@ def test_what_is_taken_out_again_leaves_every_byte_as_it_was(given: tuple[str, d
     if value.get("servers"):
         assert gone == text
     else:  # whether an empty section, and what space in braces, was there before, only a backup can tell
-        others = {name: inner for name, inner in value.items() if name != "servers"}
-        assert {name: inner for name, inner in parse(gone).items() if inner != {} or name != "servers"} == others
+        assert {name: inner for name, inner in json_of(gone).items() if inner != {} or name != "servers"} == without(value, "servers")
         assert re.findall(r"//[^\r\n]*|/\*.*?\*/", gone, re.DOTALL) == re.findall(r"//[^\r\n]*|/\*.*?\*/", text, re.DOTALL)
         assert gone == text or not value or "servers" in value
 
@@ -102,11 +90,7 @@ def test_what_is_taken_out_again_leaves_every_byte_as_it_was(given: tuple[str, d
 def test_any_entry_can_be_taken_out_and_its_neighbours_stay(given: tuple[str, dict[str, Any]], data: st.DataObject) -> None:
     text, value = given
     assume(value.get("servers"))
-    name = data.draw(st.sampled_from(sorted(value["servers"])))
-    left = {other: inner for other, inner in value["servers"].items() if other != name}
-    gone = parse(jsonedits.drop(text, "servers", name))
-    assert gone.get("servers", {}) == left
-    assert {key: inner for key, inner in gone.items() if key != "servers"} == {key: inner for key, inner in value.items() if key != "servers"}
+    EDITS.check_drop(text, value, data.draw(st.sampled_from(sorted(value["servers"]))))
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -114,7 +98,7 @@ def test_any_entry_can_be_taken_out_and_its_neighbours_stay(given: tuple[str, di
 def test_an_entry_that_is_there_is_brought_up_to_date_and_keeps_what_it_has_besides(section: dict[str, Any], extra: Any, data: st.DataObject) -> None:
     old = {"command": "old", "extra": extra}
     text = data.draw(written({"servers": {**section, "everforge": old}, "last": 1}))
-    assert parse(put(text)) == {"servers": {**section, "everforge": {**old, **FIELDS}}, "last": 1}
+    assert json_of(put(text)) == {"servers": {**section, "everforge": {**old, **FIELDS}}, "last": 1}
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -172,10 +156,7 @@ def test_bytes_come_back_as_they_were_or_the_place_is_named(data: bytes, marked:
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(text: str, line: int, column: int, what: str) -> None:
-    with pytest.raises(Broken) as caught:
-        put(text)
-    assert (caught.value.line, caught.value.column) == (line, column)
-    assert what in caught.value.what
+    EDITS.check_broken(text, line, column, what)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +187,7 @@ def test_a_number_that_python_does_not_read_is_no_obstacle() -> None:
 def test_a_long_file_takes_no_longer_than_its_length_lets_it() -> None:
     whole = {"history": [{"display": "x" * 400, "n": [1, 2, {"a": None}]}] * 4000, "servers": {"a": {}}}
     text = json.dumps(whole, indent=2)
-    assert parse(put(text))["servers"]["everforge"] == FIELDS
+    assert json_of(put(text))["servers"]["everforge"] == FIELDS
     for hostile in ('{"a": "' + "\\" * 100_000, "{" + "/" * 100_000, '{"a": "' + "x\\u" * 50_000, "/*" * 100_000, "{" + " " * 300_000):
         with pytest.raises(Broken):
             put(hostile)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from everforge.cli.mcp.clients import yamledits, yamltree
 from everforge.cli.mcp.clients.formats import BY_HAND
 from everforge.cli.mcp.clients.texts import Broken
+from kit.clientfiles import Edits, is_within, put_somewhere, without
 from kit.length import length
 
 FIELDS = {"type": "stdio", "cmd": "/home/ada/.local/bin/everforge", "args": ["mcp", "serve"]}
@@ -32,9 +33,7 @@ def configurations(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """As a library writes it, and then somebody put comments between the lines."""
     value = draw(roots)
     if draw(st.booleans()):
-        items = list(value.items())
-        items.insert(draw(st.integers(0, len(items))), ("extensions", draw(sections)))
-        value = dict(items)
+        value = put_somewhere(draw, value, "extensions", draw(sections))
     flow = draw(st.sampled_from([False, False, None, True]))
     text = yaml.safe_dump(
         value, sort_keys=False, width=10**6, allow_unicode=draw(st.booleans()), indent=draw(st.sampled_from([2, 4])), default_flow_style=flow
@@ -51,18 +50,14 @@ def put(text: str) -> str:
     return yamledits.put(text, "extensions", "everforge", FIELDS, INITIAL)
 
 
-def is_within(part: str, whole: str) -> bool:
-    rest = iter(whole)
-    return all(letter in rest for letter in part)
+EDITS = Edits("extensions", put, yamledits.drop, yaml.safe_load)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(configurations())
 def test_what_is_put_in_is_there_and_nothing_else_changes(given: tuple[str, dict[str, Any]]) -> None:
     text, value = given
-    made = put(text)
-    assert yaml.safe_load(made) == {**value, "extensions": {**value.get("extensions", {}), "everforge": WHOLE}}
-    assert put(made) == made
+    made = EDITS.check_put(text, value, WHOLE)
     if value.get("extensions") != {}:  # else braces give way
         assert is_within(text, made)
 
@@ -75,10 +70,7 @@ def test_what_is_taken_out_again_leaves_every_byte_as_it_was(given: tuple[str, d
     if value.get("extensions") or (value and "extensions" not in value):
         assert gone == text
     else:  # whether an empty section, or a line's end, was there before, only a backup can tell
-        left = yaml.safe_load(gone) or {}
-        assert {key: inner for key, inner in left.items() if key != "extensions"} == {
-            key: inner for key, inner in value.items() if key != "extensions"
-        }
+        assert without(yaml.safe_load(gone) or {}, "extensions") == without(value, "extensions")
         assert gone.count("#") >= text.count("#")
 
 
@@ -87,11 +79,7 @@ def test_what_is_taken_out_again_leaves_every_byte_as_it_was(given: tuple[str, d
 def test_any_entry_can_be_taken_out_and_its_neighbours_stay(given: tuple[str, dict[str, Any]], data: st.DataObject) -> None:
     text, value = given
     assume(value.get("extensions"))
-    name = data.draw(st.sampled_from(sorted(value["extensions"])))
-    left = {other: inner for other, inner in value["extensions"].items() if other != name}
-    gone = yaml.safe_load(yamledits.drop(text, "extensions", name)) or {}
-    assert (gone.get("extensions") or {}) == left
-    assert {key: inner for key, inner in gone.items() if key != "extensions"} == {key: inner for key, inner in value.items() if key != "extensions"}
+    EDITS.check_drop(text, value, data.draw(st.sampled_from(sorted(value["extensions"]))))
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -139,11 +127,11 @@ def test_comments_in_a_section_outlive_the_last_entry_in_it() -> None:
     assert yamledits.drop("a: 1\nextensions:\n  everforge:\n    cmd: x\nb: 2\n", "extensions", "everforge") == "a: 1\nb: 2\n"
 
 
-def test_an_anchor_that_others_hold_on_to_stays() -> None:
-    text = "extensions: &all\n  everforge:\n    cmd: x\nsame: *all\n"
+def test_an_anchor_stays_where_it_is() -> None:
+    text = "extensions: &all\n  everforge:\n    cmd: x\nsame: 1\n"
     gone = yamledits.drop(text, "extensions", "everforge")
-    assert gone == "extensions: &all {}\nsame: *all\n"
-    assert yaml.safe_load(gone) == {"extensions": {}, "same": {}}
+    assert gone == "extensions: &all {}\nsame: 1\n"
+    assert yaml.safe_load(gone) == {"extensions": {}, "same": 1}
 
 
 def test_an_entry_that_is_there_keeps_its_comments_and_what_it_has_besides() -> None:
@@ -170,10 +158,7 @@ def test_an_entry_that_is_there_keeps_its_comments_and_what_it_has_besides() -> 
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(text: str, line: int, column: int, what: str) -> None:
-    with pytest.raises(Broken) as caught:
-        put(text)
-    assert what in caught.value.what
-    assert (caught.value.line, caught.value.column) == (line, column)
+    EDITS.check_broken(text, line, column, what)
 
 
 @pytest.mark.parametrize("text", ["? ''\n: null\n", "? [a, b]\n: 1\n", "extensions:\n  &a\n  b: 1\n  ? c\n  : 1\n", "a: 1\n...\n# end\n..."])

@@ -250,6 +250,16 @@ async def test_a_server_that_is_not_there_is_said_in_one_sentence(kind: str) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("host", [".".join(["nowhere" * 8] * 5), "nowhere..invalid", "n" * 64])
+async def test_a_name_that_can_be_none_is_nobodys(kind: str, host: str) -> None:
+    """Nobody is asked for such a name."""
+    async with connected(kind, f"http://{host}", "a.b") as client:
+        for attempt in (client.whoami(), client.machine("x").run("1"), client.machine("x").repl().ping()):
+            with pytest.raises(Unreachable, match=f"no server answers at http://{host} .there is no computer of that name"):
+                await attempt
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("status", ["404 Not Found", "200 OK", "301 Moved", "500 Oh"])
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b"", b'{"account": "me"}'])
 async def test_what_is_no_server_of_ours_is_told_apart(kind: str, status: str, body: bytes) -> None:

@@ -114,9 +114,12 @@ def test_what_is_not_a_configuration_is_named(home: Path, kind: str) -> None:
         find_access()
 
 
-@pytest.mark.parametrize(
-    "url", ["", "machines.example.org", "ftp://a", "http://", "http://a:b", "http://user:secret@a", "http://a?x=1", "http://a#b"]
-)
+NO_ADDRESSES = ["", "machines.example.org", "ftp://a", "http://", "http://a:b", "http://user:secret@a", "http://a?x=1", "http://a#b", "http://a/?",
+                "http://a#", "http://127.0.0.1%00:1", "http://a%41", "http://1.2.3.4.5", "http://256.1.1.1", "http://a^b", "http://a\tb", "http://a/x y",
+                "http://[zz]", "http://[::1"]  # fmt: skip
+
+
+@pytest.mark.parametrize("url", NO_ADDRESSES)
 def test_what_is_not_an_address_is_refused(url: str) -> None:
     with pytest.raises(InvalidInput, match="not the address"):
         check_url(url)

@@ -126,6 +126,11 @@ def test_an_unknown_code_keeps_its_code_message_and_advice() -> None:
     assert (error.code, error.http_status, error.retry, str(error), error.retry_after_seconds) == ("Teapot", 418, "later", "short and stout", 3.0)
 
 
+@pytest.mark.parametrize(("given", "seconds"), [("3601", 3600), ("1e9", 3600), ("-1", 0), ("nan", 0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0)])
+def test_a_server_cannot_make_its_clients_wait_for_ever(given: str, seconds: float) -> None:
+    assert refusal(429, b'{"code":"TooMany","message":"slowly"}', **{"retry-after": given}).retry_after_seconds == seconds
+
+
 @pytest.mark.parametrize(
     ("status", "kind"), [(404, VersionMismatch), (200, VersionMismatch), (500, VersionMismatch), (502, Uncertain), (503, Unreachable)]
 )

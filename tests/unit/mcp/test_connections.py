@@ -89,6 +89,56 @@ async def test_headers_without_end_are_not_held(server: Running) -> None:
                 assert (await said).startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
 
 
+@pytest.mark.parametrize("more", [b"X-Long: " + b"x" * 70_000, b"\r\n".join(b"X-%d: %b" % (n, b"x" * 700) for n in range(100))])
+async def test_a_head_that_is_too_long_is_refused_also_when_it_comes_at_once(more: bytes, server: Running) -> None:
+    whole = head(server.token, 2).replace(b"\r\n\r\n", b"\r\n" + more + b"\r\n\r\n{}")
+    async with over_http(server.url) as url, connected(url) as (reader, writer):
+        writer.write(whole)
+        async with asyncio.timeout(WAIT_SECONDS):
+            said = await reader.read()
+        assert said.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
+        assert said.count(b"HTTP/1.1") == 1
+
+
+async def test_a_head_that_just_fits_and_a_body_that_is_longer_than_any_head_are_taken(server: Running) -> None:
+    body = json.dumps({**BEGIN, "params": {**BEGIN["params"], "_meta": {"x": "x" * 200_000}}}).encode()
+    whole = head(server.token, len(body)).replace(b"\r\n\r\n", b"\r\nX-Long: " + b"x" * 64_000 + b"\r\nConnection: close\r\n\r\n")
+    async with over_http(server.url) as url, connected(url) as (reader, writer):
+        writer.write(whole + body)
+        async with asyncio.timeout(WAIT_SECONDS):
+            assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_headers_behind_a_body_are_not_held_either(server: Running) -> None:
+    begun = head(server.token, 0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked") + b"2\r\n{}\r\n0\r\n"
+    async with over_http(server.url) as url, connected(url) as (reader, writer):
+        writer.write(begun)
+        async with asyncio.timeout(WAIT_SECONDS):
+            said = asyncio.create_task(reader.read())
+            sent = 0
+            with suppress(ConnectionError):
+                while not said.done():
+                    sent += 1
+                    writer.write(b"X-%d: %b\r\n" % (sent, b"x" * 1000))
+                    await writer.drain()
+            assert sent < 20_000
+            with suppress(ConnectionError):
+                assert (await said).startswith(b"HTTP/1.1 431 ")
+
+
+async def test_a_client_that_goes_away_in_the_middle_of_a_body_is_no_error(server: Running, caplog: pytest.LogCaptureFixture) -> None:
+    async with over_http(server.url) as url:
+        for more in (b"", b"\r\nMcp-Protocol-Version: 2026-07-28", b"\r\nMcp-Session-Id: x"):
+            async with connected(url) as (_, writer):
+                writer.write(head(server.token, 100).replace(b"\r\n\r\n", more + b"\r\n\r\n") + b'{"jsonrpc"')
+                await writer.drain()
+                await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)
+        async with httpx2.AsyncClient() as http:
+            assert (await http.post(url, headers=headers(server.token), json=BEGIN)).status_code == 200
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 async def test_one_token_does_not_take_the_sessions_of_all(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("everforge.mcp.sessions.SESSIONS_OF_TOKEN_MAX", 2)
     other = await server.account("other")

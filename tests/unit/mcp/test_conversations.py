@@ -53,6 +53,20 @@ async def test_calls_that_come_at_once_make_one_machine(connect: Connect, user: 
     assert len([found async for found in forge.machines()]) == 1
 
 
+async def test_of_several_machines_with_its_tag_the_oldest_is_the_conversations(connect: Connect, user: Path, forge: AsyncEverforge) -> None:
+    """As when two programs made one at the same time: from then on both must find the same."""
+    async with connect() as client:
+        oldest = data_of(await client.call_tool("run_python", {"code": "1"}))["machine"]
+        tags = (await forge.machine(oldest).info()).tags
+        for name in ("zzz", "aaa"):  # so that neither end of the alphabet is right by chance
+            await forge.create(name, tags=tags)
+        assert data_of(await client.call_tool("run_python", {"code": "2"}))["machine"] == oldest
+        assert data_of(await client.call_tool("list_files", {}))["machine"] == oldest, "who only looks finds it, too"
+    assert await machine_of(connect) == oldest
+    await forge.machine(oldest).delete()
+    assert await machine_of(connect) == "zzz"
+
+
 async def test_the_tag_is_a_hash_that_tells_nobody_the_folder(user: Path, forge: AsyncEverforge) -> None:
     name = await machine_of(connector("auto"))
     tag = (await forge.machine(name).info()).tags[TAG]

@@ -256,6 +256,19 @@ async def test_an_id_that_is_under_way_is_refused_and_waits_for_nobody(running: 
         assert (await session.post(asked)).status_code == 200
 
 
+async def test_a_number_and_the_same_as_text_are_one_id_to_those_under_way(running: Running) -> None:
+    async with over_http(running.url) as url, httpx2.AsyncClient(timeout=WAIT_SECONDS) as http:
+        session = Session(http, url, running.token)
+        await session.begin()
+        params = {"name": "run_python", "arguments": {"code": "hang()", "timeout_seconds": 2.0}}
+        first = asyncio.create_task(session.post(request("tools/call", params, id=7)))
+        await asyncio.sleep(0.5)
+        second = await session.post(request("tools/call", params, id="7"))
+        assert (second.status_code, second.json()["error"]["code"], second.json()["id"]) == (400, INVALID, "7")
+        assert "timed_out" in (await first).text
+        assert '"id":"7"' in (await session.post(request("ping", id="7"))).text
+
+
 @pytest.mark.parametrize("era", ERAS)
 async def test_whatever_comes_over_http_it_lives(era: str, running: Running) -> None:
     seed = time.time_ns()

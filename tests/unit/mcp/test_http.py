@@ -124,9 +124,15 @@ async def test_names_that_are_not_ours_and_pages_of_others_are_refused(server: R
         for given, status in (
             ({"Host": "evil.example"}, 421), ({"Host": "127.0.0.1.evil.example:80"}, 421), ({"Origin": "https://evil.example"}, 403),
             ({"Origin": "null"}, 403), ({"Host": "mcp.example.org"}, 200), ({"Host": "mcp.example.org:443", "Origin": "https://mcp.example.org"}, 200),
-            ({"Host": "localhost:1"}, 200),
+            ({"Host": "localhost:1"}, 200), ({"Host": "localhost:1@evil.example"}, 421), ({"Host": "localhost:x"}, 421), ({"Host": "localhost:"}, 421),
+            ({"Host": "[::1]:80"}, 200), ({"Host": "[::1]:80.evil.example"}, 421), ({"Host": "mcp.example.org:1/evil"}, 421),
+            ({"Origin": "http://localhost:x.evil.example"}, 403), ({"Origin": "http://localhost:1@evil.example"}, 403),
+            ({"Origin": "http://localhost:80"}, 200), ({"Origin": "http://[::1]:80"}, 200), ({"Origin": "http://localhost"}, 200),
         ):  # fmt: skip
-            assert (await http.post(url, headers=headers(server.token, **given), json=BEGIN)).status_code == status, given
+            for era in ({}, {"mcp_protocol_version": "2026-07-28"}):
+                said = await http.post(url, headers=headers(server.token, **given, **era), json=BEGIN)
+                assert (said.status_code in (421, 403)) == (status != 200), given
+                assert era or said.status_code == status, given
 
 
 async def test_what_is_no_message_is_answered_by_errors_and_the_rest_works(server: Running) -> None:

@@ -84,3 +84,27 @@ def test_any_bytes_are_a_message_or_an_error_that_can_be_written(line: bytes) ->
 
 def test_what_cannot_be_written_as_it_is_is_written_all_the_same() -> None:
     assert json.loads(encoded(error(-32600, "half \ud800"))) == {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "half \ud800"}}
+
+
+CALL = '{"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "run_python", "arguments": {"code": "%s"}}}'
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ((CALL % "\\ud83d").encode(), "half of a surrogate pair"),
+        (b"\xef\xbb\xbf" + (CALL % "1").encode(), "byte order mark"),
+        ((CALL % "1").replace("2.0", "1.0").encode(), "no JSON-RPC 2.0 message"),
+    ],
+)
+def test_what_is_wrong_with_a_message_is_said(line: bytes, said: str) -> None:
+    found = parse(line)
+    assert isinstance(found, JSONRPCError)
+    assert (found.error.code, found.id) == (-32600, 3)
+    assert said in found.error.message
+
+
+def test_what_is_not_utf_8_is_no_json() -> None:
+    found = parse((CALL % "1").encode("utf-16"))
+    assert isinstance(found, JSONRPCError)
+    assert (found.error.code, "in UTF-8" in found.error.message) == (-32700, True)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 import anyio
+import pytest
+from mcp import Client
 
 from everforge import AsyncEverforge
 from everforge.mcp.calls import Link
-from kit.mcpserving import data_of, until
+from everforge.wire.errors import StillRunning
+from kit.mcpserving import data_of, text_of, until
 
 from .conftest import Connect
 
@@ -25,6 +29,15 @@ async def end_of(forge: AsyncEverforge, number: int) -> str:
 
 async def running(forge: AsyncEverforge) -> bool:
     return any([found.state == "busy" async for found in forge.machines()])
+
+
+async def said(forge: AsyncEverforge, name: str) -> bool:
+    """Has its second instruction said or shown anything?"""
+    async with aclosing(forge.machine(name).instruction(1)._follow({}, 0.2)) as happenings:
+        with suppress(StillRunning):
+            async for _ in happenings:
+                return True
+    return False
 
 
 async def test_progress_arrives_while_code_runs_with_its_lines_and_the_last_of_them(connect: Connect, user: Path, forge: AsyncEverforge) -> None:
@@ -66,3 +79,27 @@ async def test_a_client_that_goes_away_leaves_its_code_running(user: Path, conne
         call.cancel()
     assert await running(forge)
     await forge.machine(await machine_of(forge)).interrupt()
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("tell('begun')\nhang()", "It had begun, and was stopped before its end."),
+        ("show({'text': 'begun'})\nhang()", "It had begun, and was stopped before its end."),
+        ("hang()", "It did not come to its end, and may never have begun."),
+    ],
+)
+async def test_code_whose_machine_is_deleted_is_not_said_to_have_never_begun(
+    code: str, hint: str, user: Path, client: Client, forge: AsyncEverforge
+) -> None:
+    name = data_of(await client.call_tool("run_python", {"code": "1"}))["machine"]
+    call = asyncio.create_task(client.call_tool("run_python", {"code": code}))
+    await until(lambda: running(forge))
+    if "begun" in code:
+        await until(lambda: said(forge, name))
+    await forge.machine(name).delete()
+    result = await call
+    assert (result.is_error, result.structured_content["end"]) == (True, "cancelled")
+    assert hint in text_of(result)
+    assert "the machine was deleted" in text_of(result)
+    assert "before it began" not in text_of(result)

@@ -48,7 +48,7 @@ async def test_the_list_has_them_all_with_their_hints_and_schemas(connect: Conne
         assert "run_python" in client.instructions
     assert {name: hints_of(tool) for name, tool in tools.items()} == HINTS
     for name, tool in tools.items():
-        assert tool.input_schema["additionalProperties"] is False
+        assert tool.input_schema.get("additionalProperties") is (None if "-" in name else False)
         assert tool.title
         assert tool.description
         assert "-" in name or (tool.output_schema is not None and "Example" in tool.description)
@@ -291,6 +291,9 @@ async def test_forevervms_tools_answer_as_forevervm_does(connect: Connect, user:
         assert [type(part).__name__ for part in pictured.content] == ["ImageContent"]
         failed = await run(f"show({{'png': {base64.b64encode(PNG).decode()!r}}})\n1 / 0")
         assert failed[0]["image"] == base64.b64encode(PNG).decode()
+        more = await client.call_tool("run-python-in-repl", {"pythonCode": "1", "replId": name, "nobody": "knows this"})
+        assert json.loads(text_of(more))["result"] == "1"
+        assert not (await client.call_tool("create-python-repl", {"nobody": "knows this"})).is_error
         gone = await client.call_tool("run-python-in-repl", {"pythonCode": "1", "replId": "nobody"})
         assert gone.is_error
         told = json.loads(text_of(gone))

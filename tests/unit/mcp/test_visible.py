@@ -21,3 +21,10 @@ def test_what_a_terminal_obeys_is_shown_and_the_rest_is_left() -> None:
     assert visible("\x1b[31mred\x07\ttab\r\nline é 😀") == "␛[31mred␇\ttab\r\nline é 😀"
     assert line("a\nb\tc") == "a␊b␉c"
     assert whole("\x1b and \ud800") == "\x1b and \ufffd"
+
+
+def test_what_would_show_text_in_another_order_than_it_has_gives_way() -> None:
+    turns = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    for turn in turns:
+        assert visible(f"a{turn}b") == line(f"a{turn}b") == "a\ufffdb"
+    assert visible("שלום مرحبا") == line("שלום مرحبا") == "שלום مرحبا"

@@ -4,17 +4,15 @@ import type { Cause } from "../failures.js";
 
 const CAUSES: Readonly<Record<string, Cause>> = {
   ECONNREFUSED: "refused",
-  ENOTFOUND: "unknown",
-  EAI_AGAIN: "unknown",
-  EAI_NODATA: "unknown",
   ETIMEDOUT: "slow",
   ERR_SOCKET_CONNECTION_TIMEOUT: "slow",
 };
 const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_(?:GET_ISSUER|VERIFY)|ALTNAME/;
 
 export function causeOf(error: Error): Cause {
-  const codes = [error, ...(error instanceof AggregateError ? (error.errors as Error[]) : [])].map((one) => (one as NodeJS.ErrnoException).code ?? "");
-  for (const code of codes) {
+  for (const one of [error, ...(error instanceof AggregateError ? (error.errors as Error[]) : [])]) {
+    const { code = "", syscall } = one as NodeJS.ErrnoException;
+    if (syscall === "getaddrinfo") return "unknown"; // whatever it says: what is no name at all has other codes than a name that nobody has
     const found = Object.hasOwn(CAUSES, code) ? CAUSES[code] : undefined;
     if (found !== undefined) return found;
     if (UNTRUSTED.test(code)) return "untrusted";

@@ -187,17 +187,27 @@ class AsyncDoor:
         self.check_open()
         with self.cuts(method):
             answer = await self._transport.send(method, url, headers, content, silence_seconds)
-            if 200 <= answer.status < 300 and VERSION_HEADER in answer.headers:
+            is_ours, is_success = VERSION_HEADER in answer.headers, 200 <= answer.status < 300
+            if is_ours and is_success:
                 self.met = True
                 return answer
             try:
-                body = await answer.read(BODY_BYTES_MAX)
+                if is_success:
+                    raise foreign(self.base_url)
+                body = await self._refusal(answer, is_ours)
             finally:
                 await answer.close()
-        if 200 <= answer.status < 300:
-            raise foreign(self.base_url)
         self.met = True
         raise error_of(answer.status, answer.headers, body, self.base_url)
+
+    async def _refusal(self, answer: AsyncAnswer, is_ours: bool) -> bytes:
+        """Its body. A stranger's may be as broken as it likes: that it is one is known already."""
+        try:
+            return await answer.read(BODY_BYTES_MAX)
+        except Cut:
+            if is_ours:
+                raise
+            return b""
 
     @contextmanager
     def cuts(self, method: str) -> Generator[None]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import secrets
 import tempfile
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,6 +14,7 @@ from everforge.wire.errors import EverforgeError
 
 from .. import inputs
 from ..decoding import decode
+from ..newfile import NewFile
 from ..packing import pack, unpack
 from ..paths import file_path, path_to_delete
 from .door import SLOW_SECONDS, AsyncDoor
@@ -75,15 +76,13 @@ class AsyncFiles:
 
     async def download(self, remote: str, local: str | os.PathLike[str], *, progress: Progress | None = None) -> int:
         """Its size in bytes. The local file is there when it is whole, and not before."""
-        target = Path(local)
-        partial = target.parent / f".{target.name}.{secrets.token_hex(4)}.part"
-        file: IO[bytes] = await off_loop(open, partial, "xb")
+        new: NewFile = await off_loop(NewFile, Path(local))
         try:
-            with file:
-                size = await self._fetch(self._url(remote), file, progress)
-            partial.replace(target)
+            size = await self._fetch(self._url(remote), new.file, progress)
+            new.keep()
         except BaseException:
-            partial.unlink(missing_ok=True)
+            with suppress(OSError):  # what went wrong first is told
+                new.discard()
             raise
         return size
 

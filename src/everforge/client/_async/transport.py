@@ -14,7 +14,7 @@ import httpx2
 from everforge.wire.errors import InvalidInput, ProtocolError
 from everforge.wire.sentences import say
 
-from ..failures import Cut, Unreached, cause_of
+from ..failures import Cut, Unreached, cause_of, is_no_name
 
 CONNECT_SECONDS = 10.0
 CONNECTIONS_MAX = 100
@@ -49,7 +49,7 @@ class AsyncAnswer:
         self._response = response
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers  # whatever case a name is asked in
-        self._body = response.aiter_bytes()
+        self._body = response.aiter_raw()  # nothing packed is asked for, and no server of ours packs anything
         self._end: float | None = None
 
     def end_after(self, seconds: float) -> None:
@@ -85,7 +85,7 @@ class AsyncTransport:
 
     def __init__(self, base_url: str, headers: Mapping[str, str]) -> None:
         limits = httpx2.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=CONNECTIONS_MAX // 5)
-        self._client = httpx2.AsyncClient(headers=dict(headers), limits=limits, verify=tls_context(base_url))
+        self._client = httpx2.AsyncClient(headers={**headers, "Accept-Encoding": "identity"}, limits=limits, verify=tls_context(base_url))
 
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | AsyncIterator[bytes] | None, silence_seconds: float
@@ -115,3 +115,7 @@ def translated() -> Generator[None]:
         raise InvalidInput(f"that cannot be asked: {e}") from e
     except (httpx2.TransportError, httpx2.DecodingError, httpx2.StreamError) as e:
         raise Cut(str(e) or type(e).__name__) from e
+    except UnicodeError as e:
+        if not is_no_name(e):
+            raise
+        raise Unreached(str(e), cause_of(e)) from e

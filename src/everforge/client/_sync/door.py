@@ -186,17 +186,27 @@ class Door:
         self.check_open()
         with self.cuts(method):
             answer = self._transport.send(method, url, headers, content, silence_seconds)
-            if 200 <= answer.status < 300 and VERSION_HEADER in answer.headers:
+            is_ours, is_success = VERSION_HEADER in answer.headers, 200 <= answer.status < 300
+            if is_ours and is_success:
                 self.met = True
                 return answer
             try:
-                body = answer.read(BODY_BYTES_MAX)
+                if is_success:
+                    raise foreign(self.base_url)
+                body = self._refusal(answer, is_ours)
             finally:
                 answer.close()
-        if 200 <= answer.status < 300:
-            raise foreign(self.base_url)
         self.met = True
         raise error_of(answer.status, answer.headers, body, self.base_url)
+
+    def _refusal(self, answer: Answer, is_ours: bool) -> bytes:
+        """Its body. A stranger's may be as broken as it likes: that it is one is known already."""
+        try:
+            return answer.read(BODY_BYTES_MAX)
+        except Cut:
+            if is_ours:
+                raise
+            return b""
 
     @contextmanager
     def cuts(self, method: str) -> Generator[None]:

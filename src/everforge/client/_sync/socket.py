@@ -35,7 +35,7 @@ class Socket:
             raise Refusal(e.response.status_code, e.response.headers, bytes(e.response.body or b"")) from e
         except InvalidURI as e:
             raise InvalidInput(f"that cannot be asked: {e}") from e
-        except (OSError, TimeoutError, InvalidHandshake, WebSocketException, EOFError) as e:
+        except (OSError, TimeoutError, UnicodeError, InvalidHandshake, WebSocketException, EOFError) as e:
             raise Unreached(str(e) or type(e).__name__, cause_of(e)) from e
         return cls(connection)
 
