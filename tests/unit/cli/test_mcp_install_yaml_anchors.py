@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -162,11 +163,12 @@ def test_braces_with_an_anchor_take_an_entry_in() -> None:
 # --- any file that has anchors, aliases, merges and blocks in it ----------------------------------------------------------------------
 
 ANCHORS = ("p", "q")
+_MARK = re.compile(r" &(\w)|\*(\w)")
 
 
 @st.composite
 def nodes(draw: st.DrawFn, indent: int, depth: int = 0) -> str:
-    """What stands behind a colon, its line's end with it. Aliases may lead anywhere, and nowhere."""
+    """What stands behind a colon, its line's end with it."""
     anchor = draw(st.sampled_from(["", "", *(f" &{name}" for name in ANCHORS)]))
     margin = " " * indent
     kinds = ["plain", "quoted", "alias", "literal", "folded", "flow", "braces", "null"] + ["map", "list"] * (depth < 2)
@@ -187,16 +189,37 @@ def nodes(draw: st.DrawFn, indent: int, depth: int = 0) -> str:
 @st.composite
 def maps(draw: st.DrawFn, indent: int, depth: int, keys: tuple[str, ...] = ("cmd", "args", "type", "other", "<<")) -> str:
     chosen = draw(st.lists(st.sampled_from(keys), min_size=1, max_size=3, unique=True))
-    return "".join(f"{' ' * indent}{key}:{draw(nodes(indent, depth))}" for key in chosen)
+    return "".join(f"{' ' * indent}{key}:{draw(merges if key == '<<' else nodes(indent, depth))}" for key in chosen)
+
+
+merges = st.sampled_from([" *r\n", " *p\n", " [*r, *q]\n", " {other: *p}\n"])
+
+
+def made_good(text: str) -> str:
+    """Each anchor once, and no alias before it: `r` takes its place, which is there from the beginning."""
+    known = {"r"}
+
+    def mend(found: re.Match[str]) -> str:
+        anchor, alias = found.groups()
+        if anchor is None:
+            return found.group() if alias in known else "*r"
+        fresh = anchor not in known
+        known.add(anchor)
+        return found.group() if fresh else ""
+
+    return "r: &r {cmd: theirs}\n" + _MARK.sub(mend, text)
 
 
 @st.composite
 def files(draw: st.DrawFn) -> str:
-    made = [f"{key}:{draw(nodes(0, 1))}" for key in draw(st.lists(st.sampled_from(["a", "b", "<<"]), max_size=2, unique=True))]
+    keys = draw(st.lists(st.sampled_from(["a", "b", "<<"]), max_size=2, unique=True))
+    made = [f"{key}:{draw(merges if key == '<<' else nodes(0, 1))}" for key in keys]
     names = draw(st.lists(st.sampled_from(["x", "everforge", "<<"]), min_size=1, max_size=3, unique=True))
-    section = "".join(f"  {name}:" + draw(st.one_of(nodes(2, 1), maps(4, 1).map("\n".__add__))) for name in names)
+    entries = (draw(merges if name == "<<" else st.one_of(nodes(2, 1), maps(4, 1).map("\n".__add__))) for name in names)
+    section = "".join(f"  {name}:{entry}" for name, entry in zip(names, entries, strict=True))
     made.insert(draw(st.integers(0, len(made))), f"extensions:{draw(st.sampled_from(['', '', ' &p', ' # all']))}\n{section}")
-    return "".join(made) + draw(st.sampled_from(["", "last: *p\n", "last: {<<: *q}\n"]))
+    text = "".join(made) + draw(st.sampled_from(["", "last: *p\n", "last: {<<: *q}\n"]))
+    return made_good(text) if draw(st.integers(0, 9)) else text
 
 
 def load(text: str) -> Any:

@@ -10,6 +10,7 @@ from . import jsonedits, places, yamledits
 from .formats import Format
 from .places import Surroundings
 
+KIND = "stdio"  # what `type` says of a server that the client starts itself; without one it is the same
 OTHERS = ("url", "serverUrl", "httpUrl", "uri", "settings")  # by these an entry is of another kind than ours
 TIMEOUT_SECONDS = 300  # what Goose gives a tool when nobody says otherwise; here it must be said
 
@@ -54,11 +55,11 @@ CLIENTS = {
         ),
         Client(
             "claude-code", "Claude Code", places.claude_code, "mcpServers", "start Claude Code anew; `/mcp` in it shows whether it is there",
-            kind="stdio", project=".mcp.json", programs=("claude",), strict=True,
+            kind=KIND, project=".mcp.json", programs=("claude",), strict=True,
         ),
         Client(
             "goose", "Goose", places.goose, "extensions", "start a new session of Goose",
-            yamledits, kind="stdio", command="cmd", env="envs", programs=("goose",), starting=_goose_entry,
+            yamledits, kind=KIND, command="cmd", env="envs", programs=("goose",), starting=_goose_entry,
         ),
         Client(
             "windsurf", "Windsurf", places.windsurf, "mcpServers", "refresh the MCP servers in Windsurf, or restart it",
@@ -70,7 +71,7 @@ CLIENTS = {
         ),
         Client(
             "vscode", "VS Code", places.vscode, "servers", "start the server in VS Code: `MCP: List Servers` in its command palette",
-            kind="stdio", project=".vscode/mcp.json", programs=("code",),
+            kind=KIND, project=".vscode/mcp.json", programs=("code",),
         ),
         Client(
             "zed", "Zed", places.zed, "context_servers", "look into the settings of Zed's agent panel: it is there at once",

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Literal, cast
 
 from ...failures import LocalTrouble
-from .catalogue import OTHERS, Client
+from .catalogue import KIND, OTHERS, Client
 from .files import UNCHANGED, Found, Meanwhile, Rights, backups, check_writable, delete, read, write
 from .formats import BY_HAND
-from .texts import Broken, Text, decode
+from .texts import Broken, Text, changed_letters, decode
 
 TRIES_MAX = 3  # as often as another program may come in between
+CHANGED_MAX = 4096  # letters of a file that may change their place when an entry comes in; a comment behind the last one does
 PREDECESSOR = "forevervm"
 
 Change = Literal["added", "updated", "unchanged", "removed", "absent"]
@@ -34,7 +35,7 @@ class Plan:
 
 def plan_install(client: Client, path: Path, name: str, fields: Mapping[str, object], rights: Rights) -> Plan:
     """An entry with these fields, added or brought up to date. LocalTrouble when the file is not to be touched."""
-    found = read(path)
+    found = read(path, client.format.BYTES_MAX)
     with _told(client, path):
         text = decode(found.data or b"")
         there = client.format.entries(text.text, client.section)
@@ -50,7 +51,7 @@ def plan_install(client: Client, path: Path, name: str, fields: Mapping[str, obj
 
 
 def plan_uninstall(client: Client, path: Path, name: str) -> Plan:
-    found = read(path)
+    found = read(path, client.format.BYTES_MAX)
     with _told(client, path):
         text = decode(found.data or b"")
         there = client.format.entries(text.text, client.section)
@@ -98,7 +99,7 @@ def _before(client: Client, backup: Path, text: Text, name: str, entry: Mapping[
     with suppress(Broken, LocalTrouble):
         data = read(backup).data or b""
         old = decode(data)
-        if name not in client.format.entries(old.text, client.section):
+        if changed_letters(old.text, text.text) <= CHANGED_MAX and name not in client.format.entries(old.text, client.section):
             made = client.format.put(old.text, client.section, name, entry, {})
             return data if old.saying(made) == text else None
     return None
@@ -106,13 +107,16 @@ def _before(client: Client, backup: Path, text: Text, name: str, entry: Mapping[
 
 def _check_kind(client: Client, path: Path, name: str, entry: object) -> None:
     """What is there under our name may be something else, that nobody wants to be mixed with ours."""
+    if entry is None:  # not there, or nothing in it
+        return
     fields = cast(dict[str, object], entry) if isinstance(entry, dict) else {}
     other = next((key for key in OTHERS if key in fields), None)
-    if other is None and client.kind is not None and fields.get("type", client.kind) != client.kind:
+    if other is None and fields.get("type", KIND) != KIND:
         other = "type"
-    if other is not None:
+    if other is not None or not isinstance(entry, dict):
+        what = "it has no fields" if other is None else f'it has "{other}"'
         raise LocalTrouble(
-            f'{path} has an entry "{name}" of another kind (it has "{other}"): {UNCHANGED}; take it away with '
+            f'{path} has an entry "{name}" of another kind ({what}): {UNCHANGED}; take it away with '
             f"`everforge mcp uninstall {client.name} --name {name}`, or give ours another name with --name"
         )
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ...failures import LocalTrouble
 
-BYTES_MAX = 64 * 1024 * 1024  # Claude Code keeps more than settings in its file
+BYTES_MAX = 16 * 1024 * 1024  # Claude Code keeps more than settings in its file
 BACKUPS_MAX = 5  # of one file; older ones go
 IN_A_SECOND_MAX = 99
 MARK = ".everforge-backup-"
@@ -38,8 +38,8 @@ class Found:
     status: os.stat_result | None = None
 
 
-def read(path: Path) -> Found:
-    """LocalTrouble for what is no file, or cannot be read."""
+def read(path: Path, bytes_max: int = BYTES_MAX) -> Found:
+    """LocalTrouble for what is no file, or cannot be read, or is too long."""
     with _told(path):
         real = path.resolve()
         try:
@@ -50,9 +50,10 @@ def read(path: Path) -> Found:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
                 raise IsADirectoryError
-            data = file.read(BYTES_MAX + 1)
-    if len(data) > BYTES_MAX:
-        raise LocalTrouble(f"{path} is longer than {BYTES_MAX // 2**20} MB, which is no configuration: {UNCHANGED}")
+            data = file.read(bytes_max + 1)
+    if len(data) > bytes_max:
+        longest = f"{bytes_max // 2**20} MB" if bytes_max >= 2**20 else f"{bytes_max // 2**10} KB"
+        raise LocalTrouble(f"{path} is longer than {longest}, which is no configuration: {UNCHANGED}")
     return Found(real, data, status)
 
 

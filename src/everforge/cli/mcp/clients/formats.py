@@ -13,6 +13,7 @@ class Format(Protocol):
     """Each of them is a module."""
 
     NAME: str
+    BYTES_MAX: int  # of a file; a longer one takes longer than anybody waits
 
     def entries(self, text: str, section: str) -> dict[str, object]:
         """What stands in the section, by name. Broken when the text cannot be read, or when the section is something else than a set of entries."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NoReturn
 
 from .texts import Broken
 
@@ -15,7 +17,15 @@ DEPTH_MAX = 200  # of what is nested; nobody's settings are, and each takes some
 TRIVIA = re.compile(r"(?:[ \t\r\n]++|//[^\r\n]*+|/\*(?s:.)*?\*/)*+")
 _STRING = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"')
 _OTHER = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_COMMENT = re.compile(r"/[/*]")
+_SPACE = re.compile(r"[ \t\r\n]*+")
+PASSES_MAX = 8  # as often as the standard library may fail on a file; it counts the lines up to there each time
+
+
+def _refuse(word: str) -> NoReturn:
+    raise ValueError(word)  # NaN and its like, which are no JSON
+
+
+_STRICT = json.JSONDecoder(parse_constant=_refuse)
 
 
 @dataclass(slots=True)
@@ -23,7 +33,7 @@ class Value:
     start: int
     end: int = 0
     members: list[Member] | None = None  # of an object
-    items: list[Value] | None = None  # of a list
+    items: list[Value] | None = None  # of a list; what was passed over has neither of them
 
 
 @dataclass(slots=True)
@@ -40,16 +50,22 @@ class Member:
 @dataclass(slots=True)
 class _Scanner:
     text: str
+    section: str | None = None  # whose entries are taken apart
+    whole: bool = True  # and everything else, too
+    failures: int = 0  # of the standard library
     comments: list[int] = field(default_factory=list[int])  # where trivia with a comment in it begins
     commas: list[int] = field(default_factory=list[int])  # those at an end, which strict readers refuse
 
     def skip(self, at: int) -> int:
         """Past space and comments."""
-        found = TRIVIA.match(self.text, at)
-        end = at if found is None else found.end()
-        comment = _COMMENT.search(self.text, at, end)
-        if comment is not None:
-            self.comments.append(comment.start())
+        space = _SPACE.match(self.text, at)
+        end = at if space is None else space.end()
+        if not self.text.startswith("/", end):
+            return end
+        found = TRIVIA.match(self.text, end)
+        comment, end = end, end if found is None else found.end()
+        if comment != end:
+            self.comments.append(comment)
         if self.text.startswith("/*", end):
             raise Broken(self.text, end, "a comment begins that does not end")
         return end
@@ -78,11 +94,28 @@ class _Scanner:
             colon = self.skip(name.end())
             if not self.text.startswith(":", colon):
                 raise Broken(self.text, colon, "a colon is missing")
-            member = Member(json.loads(name.group()), at, name.end(), self.value(self.skip(colon + 1), depth + 1))
+            raw = name.group()
+            called = json.loads(raw) if "\\" in raw else raw[1:-1]
+            apart = self.whole or depth == 1 or (depth == 0 and called == self.section)
+            value = (self.value if apart else self.passed)(self.skip(colon + 1), depth + 1)
+            member = Member(called, at, name.end(), value)
             made.members.append(member)
             member.comma, at = self.comma(member.value.end, "}")
         made.end = at + 1
         return made
+
+    def passed(self, at: int, depth: int) -> Value:
+        """A value of which only the end matters. The standard library finds that a hundred times as fast, if there are no comments in it."""
+        if self.failures < PASSES_MAX:
+            try:
+                return Value(at, _STRICT.raw_decode(self.text, at)[1])
+            except (ValueError, RecursionError):
+                self.failures += 1
+        self.whole = True  # for this one; nothing in it is tried again
+        try:
+            return self.value(at, depth)
+        finally:
+            self.whole = False
 
     def list(self, at: int, depth: int) -> Value:
         made = Value(at, items=[])
@@ -109,25 +142,37 @@ class _Scanner:
 
 def scan(text: str) -> Value | None:
     """What the text says; None when it is empty, but for comments. Broken says where it is not JSON."""
-    return _scan(text)[0]
+    return _scan(_Scanner(text))
+
+
+@lru_cache(maxsize=2)  # an edit asks several times for the text before it, and for the one after it
+def outline(text: str, section: str) -> Value | None:
+    """The same, but only the entries of a section are taken apart. Some of these files are long, and not for their settings."""
+    return _scan(_Scanner(text, section, whole=False))
+
+
+def scan_value(text: str, at: int) -> Value:
+    """The one that begins there, whatever comes behind it."""
+    return _Scanner(text).value(at, 0)
 
 
 def first_liberty(text: str) -> int | None:
     """Where the first comment, or comma at an end, is: what strict readers refuse."""
-    scanner = _scan(text)[1]
+    scanner = _Scanner(text, whole=False)
+    _scan(scanner)
     return min([*scanner.comments, *scanner.commas], default=None)
 
 
-def _scan(text: str) -> tuple[Value | None, _Scanner]:
-    scanner = _Scanner(text)
+def _scan(scanner: _Scanner) -> Value | None:
+    text = scanner.text
     at = scanner.skip(0)
     if at == len(text):
-        return None, scanner
+        return None
     value = scanner.value(at, 0)
     end = scanner.skip(value.end)
     if end != len(text):
         raise Broken(text, end, "something follows where the end should be")
-    return value, scanner
+    return value
 
 
 def plain(text: str, value: Value) -> object:
@@ -139,7 +184,7 @@ def plain(text: str, value: Value) -> object:
     raw = text[value.start : value.end]
     try:
         return json.loads(raw)
-    except ValueError:  # a number with more digits than Python reads
+    except (ValueError, RecursionError):  # a number with more digits than Python reads, or a nest as deep as it can just bear
         return raw
 
 

@@ -13,6 +13,7 @@ from .jsonc import Member, Value
 from .texts import Broken, begins_line, cut, line_end, line_start
 
 NAME: str = "JSON"
+BYTES_MAX: int = 16 * 1024 * 1024  # Claude Code keeps more than settings in its file
 STEP = "  "  # where the file has no indentation of its own
 _ENDS_LINE = re.compile(r"[ \t]*+,?[ \t]*+\r?\n")
 _REST_OF_LINE = re.compile(r"(?:[ \t]|/\*[^\r\n]*?\*/)*+(?://[^\r\n]*+)?")
@@ -47,13 +48,11 @@ class _Layout:
 
 
 def entries(text: str, section: str) -> dict[str, object]:
-    root = _root(text)
-    found = None if root is None else _section(text, root, section)
-    return {} if found is None else cast(dict[str, object], jsonc.plain(text, found.value))
+    return _entries(text, _root(text, section), section)
 
 
 def put(text: str, section: str, name: str, fields: Fields, initial: Fields) -> str:
-    root = _root(text)
+    root = _root(text, section)
     layout = _layout(text, root)
     whole = {**initial, **fields}
     if root is None:
@@ -66,22 +65,21 @@ def put(text: str, section: str, name: str, fields: Fields, initial: Fields) -> 
         made = _replace(text, found.value, {name: whole}, _indent(text, found.start), layout)
     else:
         made = _put_entry(text, found, name, fields, initial, layout)
-    entry = cast(dict[str, object], entries(made, section)[name])
-    if any(entry.get(key) != wanted for key, wanted in fields.items()):
-        raise Broken(text, 0, BY_HAND)
-    return _sure(text, made, section, name)
+    return _sure((text, root), made, section, name, fields)
 
 
 def drop(text: str, section: str, name: str) -> str:
-    root = _root(text)
+    root = _root(text, section)
     found = None if root is None else _section(text, root, section)
     if root is None or found is None or jsonc.member(text, found.value, name) is None:
         return text
     made = _remove(text, found.value, name)
-    emptied = _section(made, cast(Value, _root(made)), section)
-    if emptied is not None and not made[emptied.named : emptied.value.end].strip(" \t\r\n:{}"):  # nor a comment
-        made = _remove(made, cast(Value, _root(made)), section)
-    return _sure(text, made, section, name)
+    if len(found.value.members or []) == 1:
+        left = cast(Value, _root(made, section))
+        emptied = cast(Member, _section(made, left, section))
+        if not made[emptied.named : emptied.value.end].strip(" \t\r\n:{}"):  # nor a comment
+            made = _remove(made, left, section)
+    return _sure((text, root), made, section, name, None)
 
 
 def liberty(text: str) -> int | None:
@@ -91,11 +89,16 @@ def liberty(text: str) -> int | None:
 # --- what stands where ---------------------------------------------------------------------------------------------------------------
 
 
-def _root(text: str) -> Value | None:
-    root = jsonc.scan(text)
+def _root(text: str, section: str) -> Value | None:
+    root = jsonc.outline(text, section)
     if root is not None and root.members is None:
         raise Broken(text, root.start, "an object in { } should be there")
     return root
+
+
+def _entries(text: str, root: Value | None, section: str) -> dict[str, object]:
+    found = None if root is None else _section(text, root, section)
+    return {} if found is None else cast(dict[str, object], jsonc.plain(text, found.value))
 
 
 def _section(text: str, root: Value, section: str) -> Member | None:
@@ -133,15 +136,19 @@ def _put_entry(text: str, section: Member, name: str, fields: Fields, initial: F
         return _insert(text, section.value, name, {**initial, **fields}, _indent(text, section.start), layout)
     if found.value.members is None:
         return _replace(text, found.value, {**initial, **fields}, _indent(text, found.start), layout)
+    for key in fields:
+        jsonc.member(text, found.value, key)  # twice there, it is told before anything has moved
+    start = line_start(text, found.start)
+    made = text[start : found.value.end]  # its lines alone, which are read again after each field
+    named, at = found.start - start, found.value.start - start
     for key, wanted in fields.items():
-        root = cast(Value, _root(text))  # anew: the places have moved
-        entry = cast(Member, jsonc.member(text, cast(Member, jsonc.member(text, root, section.name)).value, name))
-        old = jsonc.member(text, entry.value, key)
+        entry = jsonc.scan_value(made, at)
+        old = jsonc.member(made, entry, key)
         if old is None:
-            text = _insert(text, entry.value, key, wanted, _indent(text, entry.start), layout)
-        elif jsonc.plain(text, old.value) != wanted:
-            text = _replace(text, old.value, wanted, _indent(text, old.start), layout)
-    return text
+            made = _insert(made, entry, key, wanted, _indent(made, named), layout)
+        elif jsonc.plain(made, old.value) != wanted:
+            made = _replace(made, old.value, wanted, _indent(made, old.start), layout)
+    return text[:start] + made + text[found.value.end :]
 
 
 def _replace(text: str, old: Value, value: object, indent: str, layout: _Layout) -> str:
@@ -213,33 +220,27 @@ def _removed_from(text: str, gone: Member, behind: int) -> int:
 # --- being sure -----------------------------------------------------------------------------------------------------------------------
 
 
-def _sure(before: str, after: str, section: str, name: str) -> str:
-    """`after`, if it says all that `before` said but for the entry. Nobody's file is written on the strength of a guess."""
+def _sure(before: tuple[str, Value], after: str, section: str, name: str, fields: Fields | None) -> str:
+    """`after`, if it says all that `before` said but for the entry, which has these fields. Nobody's file is written on the strength of a guess."""
     try:
-        same = _others(before, section, name) == _others(after, section, name)
+        root = _root(after, section)
+        same = _others(*before, section, name) == _others(after, root, section, name)
+        entry = _entries(after, root, section).get(name)
     except Broken:
-        same = False
-    if not same:
-        raise Broken(before, 0, BY_HAND)
+        same, entry = False, None
+    found = cast(dict[str, object], entry) if isinstance(entry, dict) else {}
+    if not same or (entry is not None) != (fields is not None) or any(found.get(key) != wanted for key, wanted in (fields or {}).items()):
+        raise Broken(before[0], 0, BY_HAND)
     return after
 
 
-def _others(text: str, section: str, name: str) -> list[object]:
-    """Everything but the entry, and but the section if that is all there is in it; in order, and as it is written."""
-    root = _root(text)
+def _others(text: str, root: Value | None, section: str, name: str) -> list[object]:
+    """Everything but the entry, and but the section if that is all there is in it; in order, and as it is written, comments and all."""
     made: list[object] = []
     for member in [] if root is None else root.members or []:
         if member.name == section:
-            below = [(one.name, _shape(text, one.value)) for one in member.value.members or [] if one.name != name]
+            below = [(one.name, text[one.value.start : one.value.end]) for one in member.value.members or [] if one.name != name]
             made += [(section, below)] if below else []
         else:
-            made.append((member.name, _shape(text, member.value)))
+            made.append((member.name, text[member.value.start : member.value.end]))
     return made
-
-
-def _shape(text: str, value: Value) -> object:
-    if value.members is not None:
-        return "{}", [(member.name, _shape(text, member.value)) for member in value.members]
-    if value.items is not None:
-        return "[]", [_shape(text, item) for item in value.items]
-    return text[value.start : value.end]

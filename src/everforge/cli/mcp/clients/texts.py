@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 
 BOM = b"\xef\xbb\xbf"  # some editors of Windows put it in front; who finds it there keeps it
@@ -60,3 +62,16 @@ def cut(text: str, *spans: tuple[int, int]) -> str:
     for start, end in sorted(spans, reverse=True):
         text = text[:start] + text[end:]
     return text
+
+
+def changed_letters(old: str, new: str) -> int:
+    """How many of the old text's are neither in front of the place where the new one differs, nor behind it. Told without reading either."""
+    shorter = min(len(old), len(new))
+    front = _longest(shorter, lambda length: old[:length] == new[:length])
+    back = _longest(shorter - front, lambda length: old[len(old) - length :] == new[len(new) - length :])
+    return len(old) - front - back
+
+
+def _longest(most: int, is_same: Callable[[int], bool]) -> int:
+    """The greatest length up to `most` for which it is so, when it is for all that are less."""
+    return bisect_left(range(most), True, key=lambda length: not is_same(length + 1))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import cast
 
 from . import yamltree
@@ -12,6 +14,7 @@ from .texts import Broken, begins_line, cut, line_end, line_start
 from .yamltree import Node
 
 NAME: str = "YAML"
+BYTES_MAX: int = 256 * 1024  # its parser takes a second or two for as much
 STEP = 2  # where the file has no indentation of its own
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
 _WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}  # which mean something else without quotes
@@ -25,21 +28,31 @@ def entries(text: str, section: str) -> dict[str, object]:
 
 def put(text: str, section: str, name: str, fields: Fields, initial: Fields) -> str:
     root = _root(text)
+    entry = _entry(text, root, section, name)
+    if entry is not None:
+        for key in fields:
+            yamltree.pair(text, entry[1], key)  # twice there, it is told before anything has moved
+    with _by_hand(text):
+        made = _put(text, root, section, name, fields, initial)
+        return _sure((text, root), made, section, name, fields)
+
+
+def _put(text: str, root: Node | None, section: str, name: str, fields: Fields, initial: Fields) -> str:
     whole = {**initial, **fields}
     step = _step(text, root)
     if root is None or root.empty:
-        made = _begin(text, root, _lines(section, {name: whole}, 0, step))
-    elif (old := yamltree.pair(text, root, section)) is None:
-        made = _insert(text, root, section, {name: whole}, step)
-    elif _section(text, root, section) is None:
-        made = _replace(text, root, old, {name: whole}, step)
-    elif (entry := yamltree.pair(text, old[1], name)) is None:
-        made = _insert(text, old[1], name, whole, step)
-    elif entry[1].kind != "map" or entry[1].empty:
-        made = _replace(text, old[1], entry, whole, step)
-    else:
-        made = _put_fields(text, section, name, fields, step)
-    return _sure(text, made, section, name, fields)
+        return _begin(text, root, _lines(section, {name: whole}, 0, step))
+    old = yamltree.pair(text, root, section)
+    if old is None:
+        return _insert(text, root, section, {name: whole}, step)
+    if _section(text, root, section) is None:
+        return _replace(text, root, old, {name: whole}, step)
+    entry = yamltree.pair(text, old[1], name)
+    if entry is None:
+        return _insert(text, old[1], name, whole, step)
+    if entry[1].kind != "map" or entry[1].empty:
+        return _replace(text, old[1], entry, whole, step)
+    return _put_fields(text, section, name, fields, step)
 
 
 def drop(text: str, section: str, name: str) -> str:
@@ -47,13 +60,14 @@ def drop(text: str, section: str, name: str) -> str:
     found = None if root is None else _section(text, root, section)
     if root is None or found is None or yamltree.pair(text, found[1], name) is None:
         return text
-    if len(found[1].pairs) > 1:
-        gone = _remove(text, found[1], name)
-    elif root.flow or found[1].flow or not _commented(text, found):
-        gone = _remove(text, root, section)
-    else:
-        gone = _empty(_remove(text, found[1], name), found[0])
-    return _sure(text, gone, section, name, None)
+    with _by_hand(text):
+        if len(found[1].pairs) > 1:
+            gone = _remove(text, found[1], name)
+        elif root.flow or found[1].flow or not _commented(text, found):
+            gone = _remove(text, root, section)
+        else:
+            gone = _empty(_remove(text, found[1], name), found[0])
+        return _sure((text, root), gone, section, name, None)
 
 
 def liberty(text: str) -> int | None:
@@ -75,9 +89,16 @@ def _section(text: str, root: Node, section: str) -> tuple[Node, Node] | None:
     found = yamltree.pair(text, root, section)
     if found is None or found[1].empty:
         return None
+    if found[1].kind == "alias":
+        raise Broken(text, found[1].start, BY_HAND)
     if found[1].kind != "map":
         raise Broken(text, found[1].start, f'"{section}" should hold names with values')
     return found
+
+
+def _entry(text: str, root: Node | None, section: str, name: str) -> tuple[Node, Node] | None:
+    found = None if root is None else _section(text, root, section)
+    return None if found is None else yamltree.pair(text, found[1], name)
 
 
 def _column(text: str, node: Node) -> int:
@@ -149,8 +170,8 @@ def _begin(text: str, root: Node | None, lines: list[str]) -> str:
 def _insert(text: str, into: Node, name: str, value: object, step: int) -> str:
     """Behind what is there already."""
     if into.flow:
-        end = into.pairs[-1][1].end
-        return text[:end] + f", {_scalar(name)}: {_inline(value)}" + text[end:]
+        end, comma = (into.pairs[-1][1].end, ", ") if into.pairs else (into.end - 1, "")
+        return text[:end] + f"{comma}{_scalar(name)}: {_inline(value)}" + text[end:]
     lines = _lines(name, value, _column(text, into.pairs[0][0]), step)
     return _insert_lines(text, _behind_line(text, into.end), lines)
 
@@ -167,15 +188,21 @@ def _replace(text: str, inside: Node, old: tuple[Node, Node], value: object, ste
     if inside.flow:
         return text[: node.start] + _inline(value) + text[node.end :]
     several = _is_several(value)
-    if not several and node.kind == "scalar" and node.value and not text[key.end : node.start].count("\n"):
+    if not several and node.kind == "scalar" and node.value and not node.block and not text[key.end : node.start].count("\n"):
         return text[: node.start] + _scalar(value) + text[node.end :]
-    start, end = line_start(text, key.start), _behind_line(text, node.end)
+    start, end = line_start(text, key.start), _behind_line(text, _behind_words(text, node))
     if node.empty and several and node.start == node.end:  # nothing stands there: the lines come below, and a comment stays
         return _insert_lines(text, end, _lines("", value, _column(text, key), step)[1:])
     newline, lines = line_end(text), _lines(key.value, value, _column(text, key), step)
-    comment = text[node.end : end].strip() if node.empty else ""
-    lines[0] += f"  {comment}" if comment.startswith("#") else ""
+    comment = text[node.end : end].rstrip() if node.empty else ""
+    if comment.lstrip().startswith("#"):
+        lines[0] += " " * comment.startswith("#") + comment
     return text[:start] + newline.join(lines) + (newline if text[start:end].endswith("\n") else "") + text[end:]
+
+
+def _behind_words(text: str, node: Node) -> int:
+    """Where it ends; empty lines behind a block of lines are not a part of it."""
+    return node.start + len(text[node.start : node.end].rstrip("\r\n")) if node.block else node.end
 
 
 def _is_several(value: object) -> bool:
@@ -198,7 +225,7 @@ def _put_fields(text: str, section: str, name: str, fields: Fields, step: int) -
 
 
 def _remove(text: str, out_of: Node, name: str) -> str:
-    at = next(i for i, (key, _) in enumerate(out_of.pairs) if key.value == name)
+    at = next(i for i, (key, _) in enumerate(out_of.pairs) if key.says(name))
     key, value = out_of.pairs[at]
     if out_of.flow:
         if at:
@@ -228,27 +255,52 @@ def _empty(text: str, key: Node) -> str:
 # --- being sure -----------------------------------------------------------------------------------------------------------------------
 
 
-def _sure(before: str, after: str, section: str, name: str, fields: Fields | None) -> str:
-    """`after`, if it says all that `before` said but for the entry, which has these fields. Nobody's file is written on the strength of a guess."""
+@contextmanager
+def _by_hand(text: str) -> Generator[None]:
+    """What is wrong with a text that was made here is no fault of the file's, which could be read."""
     try:
-        same = _others(before, section, name) == _others(after, section, name)
-        entry = entries(after, section).get(name)
-    except Broken:
-        same, entry = False, None
-    found = cast(dict[str, object], entry) if isinstance(entry, dict) else {}
-    if not same or (entry is not None) != (fields is not None) or any(found.get(key) != wanted for key, wanted in (fields or {}).items()):
-        raise Broken(before, 0, BY_HAND)
+        yield
+    except Broken as e:
+        raise Broken(text, 0, BY_HAND) from e
+
+
+def _sure(before: tuple[str, Node | None], after: str, section: str, name: str, fields: Fields | None) -> str:
+    """`after`, if it says all that `before` said but for the entry, which has these fields. Nobody's file is written on the strength of a guess.
+
+    What others say with our words, by aliases and merges, must be the same, too.
+    """
+    text, root = before
+    if after == text:
+        return after
+    now, shapes = _root(after), yamltree.Shapes()
+    found = _entry(after, now, section, name)
+    same = _others(root, section, name, shapes) == _others(now, section, name, shapes)
+    if not same or (found is None) != (fields is None) or (found is None and _is_merged(after, now, section, name)):
+        raise Broken(text, 0, BY_HAND)
+    entry = cast(dict[str, object], yamltree.plain(found[1])) if found is not None and found[1].kind == "map" else {}
+    if any(entry.get(key) != wanted for key, wanted in (fields or {}).items()):
+        raise Broken(text, 0, BY_HAND)
     return after
 
 
-def _others(text: str, section: str, name: str) -> list[object]:
+def _is_merged(text: str, root: Node | None, section: str, name: str) -> bool:
+    """Is an entry of that name brought in from somewhere else?"""
+    found = None if root is None else _section(text, root, section)
+    return found is not None and yamltree.merged(found[1], name) is not None
+
+
+def _others(root: Node | None, section: str, name: str, shapes: yamltree.Shapes) -> list[object]:
     """Everything but the entry, and but the section if that is all there is in it; in order."""
-    root = _root(text)
-    made: list[object] = []
-    for key, value in [] if root is None else root.pairs:
-        if key.value == section:
-            below = [(yamltree.shape(one), yamltree.shape(other)) for one, other in value.pairs if one.value != name]
+    if root is None:
+        return [None, None]
+    shapes.of(root)  # from the beginning, so that what aliases stand for is known when they come
+    own = any(key.says(section) for key, _ in root.pairs)
+    hidden = None if own else yamltree.merged(root, section)  # what the section was, or would be, without one here
+    made: list[object] = [root.marks if root.marks != (None, None) else None, None if hidden is None else shapes.of(hidden)]
+    for key, value in root.pairs:
+        if key.says(section):
+            below = [(shapes.of(one), shapes.of(other)) for one, other in value.pairs if not one.says(name)]
             made += [(section, value.marks, below)] if below else []
         else:
-            made.append((yamltree.shape(key), yamltree.shape(value)))
+            made.append((shapes.of(key), shapes.of(value)))
     return made
