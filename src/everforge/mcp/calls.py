@@ -11,6 +11,7 @@ from everforge.wire.errors import MachineNotFound
 from .conversations import Chosen, Conversation
 from .limits import OUTPUT_CHARACTERS
 from .progress import Progress
+from .reach import Reach
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Call:
     settings: Settings = field(default_factory=Settings)
     progress: Progress = field(default_factory=Progress)
     link: Link = field(default_factory=Link)
+    reach: Reach = field(default_factory=Reach)  # of the client
 
     async def machine(self, name: str) -> Chosen:
         """The one that was named, else the conversation's, which is made if need be."""

@@ -12,11 +12,13 @@ from everforge.client.config import Access
 from everforge.wire.errors import TooMany
 
 from .limits import CALLS_MAX, CLIENTS_MAX, RETRY_SECONDS
+from .reach import Reach
 
 
 @dataclass
-class _Held:
+class Held:
     client: AsyncEverforge
+    reach: Reach
     calls: int = 0
 
 
@@ -24,24 +26,26 @@ class Clients:
     """Those that were not used for longest are closed when there are too many. One that is in use is not."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
+        self._held: OrderedDict[tuple[str, str], Held] = OrderedDict()
 
     @asynccontextmanager
-    async def of(self, access: Access) -> AsyncGenerator[AsyncEverforge]:
+    async def of(self, access: Access) -> AsyncGenerator[Held]:
         held = await self._hold(access)
         if held.calls >= CALLS_MAX:
             raise TooMany(f"{CALLS_MAX} calls of this account are running already: wait until one has ended, or interrupt one")
         held.calls += 1
         try:
-            yield held.client
+            yield held
         finally:
             held.calls -= 1
 
-    async def _hold(self, access: Access) -> _Held:
+    async def _hold(self, access: Access) -> Held:
         key = (access.base_url, access.token)
         if key not in self._held:
             await self._make_room()
-            self._held.setdefault(key, _Held(AsyncEverforge(access.token, access.base_url, retry_seconds=RETRY_SECONDS)))
+            reach = Reach()
+            client = AsyncEverforge(access.token, access.base_url, retry_seconds=RETRY_SECONDS, on_connection=reach.tell)
+            self._held.setdefault(key, Held(client, reach))
         self._held.move_to_end(key)
         return self._held[key]
 

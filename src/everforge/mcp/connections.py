@@ -20,7 +20,8 @@ class Connection(HttpToolsProtocol):
 
     _deadline: asyncio.TimerHandle | None = None
     _in_head = True
-    _head_bytes = 0
+    _head_bytes = 0  # of the request: what has been read of its first line and its headers, also of those behind its body
+    _loose_bytes = 0  # that came since, and are neither whole headers nor body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - as uvicorn has it
         super().connection_made(transport)
@@ -31,24 +32,49 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self._loose_bytes += len(data)
         super().data_received(data)
-        if self._in_head:  # and still is, behind all of this
-            self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES_MAX:
-                self._refuse(431, b"Request Header Fields Too Large", "TooLarge", TOO_LONG)
+        if self._loose_bytes > HEAD_BYTES_MAX:  # though nothing has come to its end in all of this
+            self._refuse_head()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._in_head = True
+        self._in_head, self._head_bytes = True, 0
         self._wait()
 
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        self._count(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        self._count(len(name) + len(value) + len(": \r\n"))
+
     def on_headers_complete(self) -> None:
-        self._in_head, self._head_bytes = False, 0
+        self._in_head, self._loose_bytes = False, 0
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        self._loose_bytes = 0
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
+        self._loose_bytes = 0
         self._stop_waiting()
         super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        if not self.transport.is_closing():  # else it has its answer
+            super().send_400_response(msg)
+
+    def _count(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > HEAD_BYTES_MAX:
+            self._refuse_head()
+            raise ValueError(TOO_LONG)  # so that the parser reads no further
+
+    def _refuse_head(self) -> None:
+        self._refuse(431, b"Request Header Fields Too Large", "TooLarge", TOO_LONG)
 
     def _wait(self) -> None:
         self._stop_waiting()

@@ -24,6 +24,8 @@ TIMEOUT_SECONDS_MAX = 3600.0
 INSTALL_SECONDS = 600.0
 INTERRUPT_SECONDS = 5.0  # to interrupt code whose call was cancelled
 RETRY_SECONDS = 3.0  # a model is told soon that no server answers
+LOST_SECONDS = 15.0  # and so it is of one that goes away while code runs: a restart takes less
+ASK_SECONDS = 1.0  # between two questions whether it is back
 
 PROGRESS_SECONDS = 0.2  # between two notifications, at least
 HEARTBEAT_SECONDS = 5.0  # and at most, so that no client takes a long computation for a dead one

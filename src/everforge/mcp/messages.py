@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from typing import Any, cast
 
@@ -54,12 +55,24 @@ def parse(line: bytes) -> SessionMessage | JSONRPCError:
 
 def _wrong(line: bytes) -> JSONRPCError:
     try:
-        found = json.loads(line)
+        found = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return error(PARSE_ERROR, "this line is no JSON: send one JSON-RPC message a line, in UTF-8")
     id = cast("dict[str, Any]", found).get("id") if isinstance(found, dict) else None
     known = id if (isinstance(id, int) and not isinstance(id, bool)) or (isinstance(id, str) and id == whole(id)) else None
-    return error(INVALID_REQUEST, "this is JSON, but no JSON-RPC 2.0 message: send one object with jsonrpc, method and, for a request, an id", known)
+    return error(INVALID_REQUEST, _why(line, found), known)
+
+
+def _why(line: bytes, found: Any) -> str:
+    if line.startswith(codecs.BOM_UTF8):
+        return "this line begins with a byte order mark: send UTF-8 without one"
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return "this message has half of a surrogate pair, such as \\ud83d without its other half: send whole characters"
+    except RecursionError:
+        pass
+    return "this is JSON, but no JSON-RPC 2.0 message: send one object with jsonrpc, method and, for a request, an id"
 
 
 def encoded(message: BaseModel) -> bytes:

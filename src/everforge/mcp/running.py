@@ -16,6 +16,7 @@ from .calls import Call
 from .cutting import Middle
 from .limits import INTERRUPT_SECONDS
 from .pictures import Shown
+from .reach import Lost
 
 
 class Output:
@@ -26,14 +27,17 @@ class Output:
         self.stdout, self.stderr = Middle(room - room // 4), Middle(room // 4)
         self.both = Middle(room)  # in the order in which it came
         self.shown = Shown()
+        self.begun = False  # something came
         self._progress = call.progress
 
     def hear(self, line: Line) -> None:
+        self.begun = True
         for kept in (self.stderr if line.stream == "stderr" else self.stdout, self.both):
             kept.add(line + line.end)
         self._progress.line(line)
 
     def see(self, display: Display) -> None:
+        self.begun = True
         self.shown.add(display.data)
 
 
@@ -43,21 +47,36 @@ class Ran:
     instruction: int
     output: Output
     result: Result | None  # None: it still runs
+    lost: bool = False  # or may, and nobody can be asked
+
+    @property
+    def unended(self) -> str:
+        """What a model must know of code that has not ended, as far as anybody knows."""
+        more = f'read_output(machine="{self.machine}", instruction={self.instruction})'
+        if not self.lost:
+            return f"It still runs: {more} tells more, interrupt stops it."
+        return (
+            "The connection to the Everforge server was lost, and nobody answers there now. The code may still run, or have ended: do not repeat it"
+            f" before {more} has told you, once the server is back. If it stays away, tell the person you work for: `everforge serve` starts it."
+        )
 
 
 async def run(call: Call, machine: AsyncMachine, code: str, timeout_seconds: float, wait_seconds: float | None = None) -> Ran:
     """A call that is cancelled interrupts its code; one whose client has gone leaves it running."""
-    output = Output(call)
+    output, result, lost = Output(call), None, False
     async with _accepted(call, machine, code, timeout_seconds) as instruction:
         try:
-            result = await instruction.result(
-                wait_seconds=wait_seconds, on_stdout=output.hear, on_stderr=output.hear, on_display=output.see
-            )  # fmt: skip
+            async with call.reach.watched(instruction.info):
+                result = await instruction.result(
+                    wait_seconds=wait_seconds, on_stdout=output.hear, on_stderr=output.hear, on_display=output.see
+                )  # fmt: skip
         except StillRunning:
-            result = None
+            pass
+        except Lost:
+            lost = True
     if result is not None:
         output.shown.add(result.data, text_too=False)  # its text is the value
-    return Ran(machine.name, instruction.number, output, result)
+    return Ran(machine.name, instruction.number, output, result, lost)
 
 
 @asynccontextmanager

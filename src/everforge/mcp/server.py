@@ -56,9 +56,9 @@ class Offer:
     @asynccontextmanager
     async def _called(self, context: Context) -> AsyncGenerator[Call]:
         caller = await self._callers.of(context)
-        async with self._clients.of(caller.access) as client:
+        async with self._clients.of(caller.access) as held:
             conversation = self._conversations.of(f"{caller.access.base_url}\n{caller.access.token}", caller.conversation, self._settings.machine)
-            yield Call(client, conversation, self._settings, Progress(partial(_tell, context)), self._link)
+            yield Call(held.client, conversation, self._settings, Progress(partial(_tell, context)), self._link, held.reach)
 
     @asynccontextmanager
     async def _client(self, context: Context) -> AsyncGenerator[AsyncEverforge]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
@@ -16,6 +17,8 @@ from starlette.types import Message, Receive, Scope, Send
 from .limits import SESSIONS_OF_TOKEN_MAX
 from .messages import encoded, error, parse
 
+_NAMED = r"(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]]+)(:[0-9]{1,5})?"
+_HOST, _ORIGIN = re.compile(_NAMED), re.compile(f"https?://{_NAMED}")
 UNDER_WAY = "a request with this id is under way in this session already: give each an id of its own"
 
 
@@ -24,7 +27,7 @@ class Sessions(StreamableHTTPSessionManager):
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self._under_way: set[tuple[str, str, str | int]] = set()  # by whose they are, session and id
+        self._under_way: set[tuple[str, str, str]] = set()  # by whose they are, session and id, of which the SDK takes 7 and "7" for the same
 
     def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
         """So that nobody takes everybody's."""
@@ -33,31 +36,49 @@ class Sessions(StreamableHTTPSessionManager):
         return super()._admit_session(requestor)
 
     async def _handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        session = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
-        if scope["method"] != "POST" or session is None:
+        headers = Headers(scope=scope)
+        if (elsewhere := _elsewhere(headers)) is not None:
+            await elsewhere(scope, receive, send)
+        elif scope["method"] == "POST":
+            try:
+                body = await Request(scope, receive).body()  # no longer than it may be: that was seen to before
+            except ClientDisconnect:
+                return  # the SDK would write that down as an error
+            await self._handle_post(headers.get(MCP_SESSION_ID_HEADER), body, scope, receive, send)
+        else:
             await super()._handle_request(scope, receive, send)
-            return
-        try:
-            body = await Request(scope, receive).body()  # no longer than it may be: that was seen to before
-        except ClientDisconnect:
+
+    async def _handle_post(self, session: str | None, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        if session is None:
+            await super()._handle_request(scope, _replayed(body, receive), send)
             return
         message = parse(body)
         if isinstance(message, JSONRPCError):
             await _refusal(message)(scope, receive, send)
         elif isinstance(message.message, JSONRPCRequest):
-            await self._once((scope["user"].username, session, message.message.id), scope, _replayed(body, receive), send)
+            await self._once(session, message.message.id, scope, _replayed(body, receive), send)
         else:
             await super()._handle_request(scope, _replayed(body, receive), send)
 
-    async def _once(self, place: tuple[str, str, str | int], scope: Scope, receive: Receive, send: Send) -> None:
+    async def _once(self, session: str, id: str | int, scope: Scope, receive: Receive, send: Send) -> None:
+        place = (scope["user"].username, session, str(id))
         if place in self._under_way:
-            await _refusal(error(INVALID_REQUEST, UNDER_WAY, place[2]))(scope, receive, send)
+            await _refusal(error(INVALID_REQUEST, UNDER_WAY, id))(scope, receive, send)
             return
         self._under_way.add(place)
         try:
             await super()._handle_request(scope, receive, send)
         finally:
             self._under_way.discard(place)
+
+
+def _elsewhere(headers: Headers) -> Response | None:
+    """Which names are ours the SDK knows, but it takes anything behind their colon for a port."""
+    if not _HOST.fullmatch(headers.get("host", "")):
+        return Response("Invalid Host header", 421)
+    if (origin := headers.get("origin")) and not _ORIGIN.fullmatch(origin):
+        return Response("Invalid Origin header", 403)
+    return None
 
 
 def _refusal(message: JSONRPCError) -> Response:

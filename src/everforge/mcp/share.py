@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from everforge.wire.errors import InvalidInput
@@ -36,13 +36,13 @@ def source(share: Path | None, path: str) -> Generator[tuple[Path, Path]]:
 
 @contextmanager
 def target(share: Path | None, path: str, overwrite: bool) -> Generator[tuple[Path, Path]]:
-    """A file to write, whose folders are made: where it will lie, and by which path to write it."""
+    """A file to write, whose folders are made, and taken away again if nothing comes: where it will lie, and by which path to write it."""
     with _told(path), ExitStack() as handles:
         base, found = _inside(share, path)
         if found.exists() and not (overwrite and found.is_file()):
             raise InvalidInput(f"{path} is in the shared folder {share} already: give another path, or overwrite=true for a file")
         if not _HAS_HANDLES:
-            found.parent.mkdir(parents=True, exist_ok=True)
+            _make(handles, found.parent)
             yield found, found
             return
         folder = _walk(handles, base, found.parent, make=True)
@@ -70,12 +70,29 @@ def _walk(handles: ExitStack, base: Path, folder: Path, make: bool) -> int:
     handle = _open(handles, str(base), _FOLDER & ~getattr(os, "O_NOFOLLOW", 0), None)
     for name in folder.relative_to(base).parts:
         if make:
-            try:
+            with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=handle)
-            except FileExistsError:
-                pass
+                _unmake(handles, name, handle)
         handle = _open(handles, name, _FOLDER, handle)
     return handle
+
+
+def _make(handles: ExitStack, folder: Path) -> None:
+    """Where there are no handles."""
+    for missing in reversed([above for above in (folder, *folder.parents) if not above.exists()]):
+        missing.mkdir(exist_ok=True)
+        _unmake(handles, missing, None)
+
+
+def _unmake(handles: ExitStack, folder: str | Path, within: int | None) -> None:
+    """If it comes to nothing: unless somebody has put something there meanwhile."""
+
+    def unmake(kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            with suppress(OSError):
+                os.rmdir(folder, dir_fd=within)
+
+    handles.push(unmake)
 
 
 def _open(handles: ExitStack, path: str, flags: int, folder: int | None) -> int:

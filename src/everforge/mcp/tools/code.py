@@ -37,9 +37,10 @@ NETWORK_HINT = "If this needed the network: show_egress_refusals says what was r
 HINTS = {
     "timed_out": "It took longer than timeout_seconds. Give it longer; with wait_seconds you need not wait for its end.",
     "interrupted": "It was interrupted.",
-    "cancelled": "It was taken back before it began.",
+    "cancelled": "It did not come to its end, and may never have begun.",
     "lost": "What it did cannot be known: look before you repeat it.",
 }
+STOPPED = "It had begun, and was stopped before its end."
 
 
 class RunPython(Arguments):
@@ -55,7 +56,9 @@ class RunPython(Arguments):
 class RanPython(Data):
     machine: str = Field(description="Where it ran.")
     instruction: int = Field(description="Its number in that machine, for read_output and rollback_machine.")
-    end: Literal["value", "error", "interrupted", "timed_out", "lost", "cancelled", "running"] = Field(description="How it ended: value is good.")
+    end: Literal["value", "error", "interrupted", "timed_out", "lost", "cancelled", "running", "unknown"] = Field(
+        description="How it ended: value is good; unknown: the connection was lost."
+    )
     value: str | None = Field(default=None, description="repr() of the last expression.")
     stdout: str = ""
     stderr: str = ""
@@ -84,7 +87,7 @@ def _data(ran: Ran) -> RanPython:
     data = RanPython(
         machine=ran.machine,
         instruction=ran.instruction,
-        end="running" if result is None else result.end,
+        end=result.end if result is not None else "unknown" if ran.lost else "running",
         stdout=output.stdout.text(_gap(ran, "stdout")),
         stderr=output.stderr.text(_gap(ran, "stderr")),
         shown=output.shown.texts,
@@ -106,17 +109,15 @@ def _gap(ran: Ran, stream: str) -> str:
 def _notes(ran: Ran) -> list[str | None]:
     result = ran.result
     if result is None:
-        return [
-            f'It still runs: read_output(machine="{ran.machine}", instruction={ran.instruction}) tells more, interrupt stops it.',
-            ran.output.shown.note,
-        ]
+        return [ran.unended, ran.output.shown.note]
     failure = failure_text(result.end, result.error, result.traceback) if not result.ok else ""
     network = NETWORK_HINT if any(word in failure for word in NETWORK_WORDS) else None
-    return [result.note, HINTS.get(result.end), network, ran.output.shown.note]
+    hint = STOPPED if result.end == "cancelled" and ran.output.begun else HINTS.get(result.end)
+    return [result.note, hint, network, ran.output.shown.note]
 
 
 def _text(data: RanPython) -> str:
-    failure = "" if data.end in ("value", "running") else failure_text(data.end, data.error, data.traceback) or data.end
+    failure = "" if data.end in ("value", "running", "unknown") else failure_text(data.end, data.error, data.traceback) or data.end
     time = "" if data.runtime_ms is None else f", {data.runtime_ms} ms"
     parts = (
         data.stdout.rstrip("\n"),

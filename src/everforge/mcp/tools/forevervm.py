@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from everforge.wire.errors import EverforgeError
 
@@ -20,7 +20,13 @@ from .base import Arguments, Tool, changes
 NO_VALUE = "The code did not return a value"
 
 
-class CreateRepl(Arguments):
+class Lenient(Arguments):
+    """What is not known is passed over, as ForeverVM's own tools do it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class CreateRepl(Lenient):
     """None at all."""
 
 
@@ -28,7 +34,7 @@ async def create_repl(call: Call, given: CreateRepl) -> Answer:
     return Answer((await call.client.create()).name)
 
 
-class RunInRepl(Arguments):
+class RunInRepl(Lenient):
     pythonCode: Annotated[str, Field(max_length=CODE_CHARACTERS_MAX, description="Python code to run in the REPL.")]
     replId: Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS_MAX, description="Which REPL, as create-python-repl answered.")]
 
@@ -52,7 +58,7 @@ def _said(ran: Ran) -> dict[str, str]:
     said = {"output": ran.output.both.text(GAP).removesuffix("\n"), "result": "", "replId": ran.machine}
     if result is not None and result.ok:
         return {**said, "result": NO_VALUE if result.value is None else cut(result.value, VALUE_CHARACTERS, GAP)}
-    why = "it still runs" if result is None else result.error or result.end
+    why = ran.unended if result is None else result.error or result.end
     return {**said, "error": f"Error: {cut(why, VALUE_CHARACTERS, GAP)}"}
 
 

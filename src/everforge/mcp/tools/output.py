@@ -68,7 +68,7 @@ async def read_output(call: Call, given: ReadOutput) -> Answer:
     instruction = machine.instruction(given.instruction)
     await instruction.info()  # InstructionNotFound, rather than waiting for one that never comes
     window = _Window(given.offset, given.characters)
-    end = await (_read_lines if given.stream in ("stdout", "stderr") else _read_end)(instruction, given, window)
+    end = await (_read_lines if given.stream in ("stdout", "stderr") else _read_end)(call, instruction, given, window)
     text = "".join(window.parts)
     following = given.offset + len(text) if window.more or (end == "running" and given.stream in ("stdout", "stderr")) else None
     data = OutputRead(
@@ -77,10 +77,10 @@ async def read_output(call: Call, given: ReadOutput) -> Answer:
     return Answer(f"{text}\n[{_where(data)}]", data)
 
 
-async def _read_lines(instruction: AsyncInstruction, given: ReadOutput, window: _Window) -> str:
+async def _read_lines(call: Call, instruction: AsyncInstruction, given: ReadOutput, window: _Window) -> str:
     """Line by line, and no further than was asked for."""
     try:
-        async with aclosing(instruction.stream(wait_seconds=given.wait_seconds)) as lines:
+        async with call.reach.watched(instruction.info), aclosing(instruction.stream(wait_seconds=given.wait_seconds)) as lines:
             async for line in lines:
                 if line.stream == given.stream:
                     window.add(line + line.end)
@@ -91,9 +91,10 @@ async def _read_lines(instruction: AsyncInstruction, given: ReadOutput, window: 
     return (await instruction.result()).end
 
 
-async def _read_end(instruction: AsyncInstruction, given: ReadOutput, window: _Window) -> str:
+async def _read_end(call: Call, instruction: AsyncInstruction, given: ReadOutput, window: _Window) -> str:
     try:
-        result = await instruction.result(wait_seconds=given.wait_seconds)
+        async with call.reach.watched(instruction.info):
+            result = await instruction.result(wait_seconds=given.wait_seconds)
     except StillRunning:
         return "running"
     window.add((result.value if given.stream == "value" else result.traceback or result.error) or "")
