@@ -118,6 +118,51 @@ def test_a_full_disk_is_told(language: str, env: Mapping[str, str], tmp_path: Pa
     assert (done.returncode, done.stderr) == (1, "everforge: the answer could not be written: no space left on device\n")
 
 
+# --- files of this computer -------------------------------------------------------------------------------------------------------------------
+
+
+@all_three
+def test_what_is_no_file_is_never_replaced_by_one(language: str, machine: Machine, env: Mapping[str, str], tmp_path: Path) -> None:
+    """Least of all a device, or what /dev/stdout is: a link to what the process has open."""
+    machine.files.write("came", "from the machine")
+    place = tmp_path / "place"
+    place.mkdir()
+    os.mkfifo(place / "pipe")
+    (place / "link").symlink_to("pipe")
+    (place / "opened").symlink_to("/proc/self/exe")
+    for name in ("pipe", "link", "opened"):
+        line = Line(("machine", "files", "get", machine.name, "came", name))
+        assert program(language).run(line, env, place) == Answer(3, "", f"everforge: {name}: file exists\n")
+    assert sorted(path.name for path in place.iterdir()) == ["link", "opened", "pipe"]
+    assert ((place / "pipe").is_fifo(), (place / "link").is_symlink(), (place / "opened").is_symlink()) == (True, True, True)
+
+
+@all_three
+def test_a_file_that_cannot_be_made_has_the_name_that_it_was_given(language: str, machine: Machine, env: Mapping[str, str], tmp_path: Path) -> None:
+    machine.files.write("came", "from the machine")
+    (tmp_path / "folder" / "came").mkdir(parents=True)
+    (tmp_path / "file").touch()
+    said = {"no/where": "no/where: no such file or directory", "file/x": "file/x: not a directory", "folder": "folder/came: is a directory"}
+    for name, sentence in said.items():
+        line = Line(("machine", "files", "get", machine.name, "came", name))
+        assert program(language).run(line, env, tmp_path) == Answer(3, "", f"everforge: {sentence}\n")
+    assert not list(tmp_path.rglob("*.part"))
+
+
+@all_three
+def test_a_standard_input_that_is_closed_is_no_empty_one(language: str, machine: Machine, env: Mapping[str, str], tmp_path: Path) -> None:
+    lines = {"CODE": ("machine exec", machine.name, "-"), "LOCAL": ("machine files put", machine.name, "-", "there")}
+    for hint, (command, *words) in lines.items():
+        shell = ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *map(str, program(language).command), *command.split(), *words]
+        done = subprocess.run(shell, env=dict(env), cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        sentence = f"everforge: invalid value for {hint}: stdin is closed: see `everforge {command} --help`\n"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
+        with open(os.devnull) as nothing:
+            empty = subprocess.run([*shell[:2], 'exec "$@"', *shell[3:]], env=dict(env), cwd=tmp_path, stdin=nothing, capture_output=True, timeout=60)
+        assert empty.returncode == 0, empty.stderr
+    assert not machine.files.read("there")
+
+
 # --- a place in the tape ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -206,3 +251,16 @@ def test_an_account_is_made_and_logged_in(language: str, server: FakeServer, tmp
     answer = program(language).run(line, stranger, tmp_path)
     assert (answer.code, answer.err) == (0, f"everforge: this is the token of {language}, shown this once; you are logged in\n")
     assert json.loads((tmp_path / "home/config/everforge/config.json").read_text())["token"] == answer.out.strip()
+
+
+@all_three
+@pytest.mark.parametrize(
+    ("place", "reason"), [("/proc/1", "no such file or directory"), ("hello.txt", "not a directory"), ("link", "too many levels of symbolic links")]
+)
+def test_a_log_in_that_cannot_be_kept_says_why(language: str, place: str, reason: str, server: FakeServer, tmp_path: Path) -> None:
+    folder = tmp_path / "home"
+    stranger = {name: value for name, value in home(folder).items() if name != "XDG_CONFIG_HOME"} | {"HOME": str(folder / place)}
+    (folder / "link").symlink_to("link")
+    line = Line(("login", "--api-base-url", server.url, "--token", server.token))
+    sentence = f"everforge: {folder / place}/.config/everforge/config.json: {reason}\n"
+    assert program(language).run(line, stranger, tmp_path) == Answer(3, "", sentence)

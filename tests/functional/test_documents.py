@@ -37,8 +37,8 @@ def server() -> Iterator[CommandServer]:
         yield served
 
 
-def run(command: list[str | Path], server: CommandServer, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "EVERFORGE_TOKEN": server.token, "EVERFORGE_URL": server.url, "FOREVERVM_TOKEN": server.token}
+def run(command: list[str | Path], server: CommandServer, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "EVERFORGE_TOKEN": server.token, "EVERFORGE_URL": server.url, "FOREVERVM_TOKEN": server.token, **more}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS)
 
 
@@ -59,7 +59,7 @@ def test_javascript_in_the_documents_runs(server: CommandServer, path: Path, tmp
     (tmp_path / "node_modules").mkdir()
     (tmp_path / "node_modules" / "everforge").symlink_to(sdk.folder)
     (tmp_path / "program.mjs").write_text(JAVASCRIPT[path])
-    done = run([sdk.node, "program.mjs"], server, tmp_path)
+    done = run([sdk.node, "program.mjs"], server, tmp_path, XDG_CONFIG_HOME=str(tmp_path))  # a log-in that it keeps and deletes is not ours
     assert done.returncode == 0, f"{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
 
 

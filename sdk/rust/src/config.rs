@@ -4,7 +4,8 @@
 
 use crate::error::{Error, Fallible, Kind, invalid, reason_of};
 use crate::generated::sentences::sentences;
-use crate::sentences::{quoted, say};
+use crate::quoting::quoted;
+use crate::sentences::say;
 use serde_json::{Map, Value, json};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -284,9 +285,9 @@ fn parsed_url(text: &str) -> Option<String> {
         None => place.find(':').map_or((place, ""), |at| place.split_at(at)),
     };
     let is_port = port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.is_empty() || is_port_number(port));
-    let is_host = !host.is_empty() && !place.contains(['@', '\\', '<', '>']) && !place.chars().any(|c| c.is_whitespace() || c.is_control());
-    let path = path.trim_end_matches('#').trim_end_matches('?');
-    let is_plain = !path.contains(['?', '#']) && !path.chars().any(char::is_control);
+    // What the library that asks takes for one: a host that ends like a number is an address of four bytes, or nothing.
+    let is_host = !host.is_empty() && !place.contains(['@', '\\', '%']) && reqwest::Url::parse(&format!("{scheme}://{place}/")).is_ok();
+    let is_plain = !text.contains(['?', '#']) && !text.chars().any(|c| c.is_whitespace() || c.is_control());
     (matches!(scheme.as_str(), "http" | "https") && is_port && is_host && is_plain)
         .then(|| format!("{scheme}://{place}{}", path.trim_end_matches('/')))
 }
@@ -326,6 +327,13 @@ mod tests {
             let error = check_url(bad).unwrap_err();
             assert_eq!(error.kind, Kind::InvalidInput);
             assert!(error.message.starts_with(&format!("'{bad}' is not the address of a server")), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_the_library_that_asks_would_refuse_is_refused_before() {
+        for host in ["x/?", "x#", "127.0.0.1%00:1", "a%41", "1.2.3.4.5", "256.1.1.1", "a^b", "a\tb", "a/x y", "[zz]", "[::1"] {
+            assert_eq!(check_url(&format!("http://{host}")).unwrap_err().kind, Kind::InvalidInput, "{host}");
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::config::Access;
 use crate::decoding::decode;
 use crate::error::{Error, Fallible, Kind, invalid};
-use crate::failures::{BODY_BYTES_MAX, Broken, VERSION_HEADER, error_of, foreign};
+use crate::failures::{Broken, error_of, foreign};
 use crate::generated::Shape;
 use crate::generated::api::Retry;
 use crate::generated::sentences::{causes, sentences};
@@ -240,7 +240,7 @@ impl Door {
         self.check_open()?;
         let explain = |broken| self.explained(broken, method);
         let mut answer = self.transport.send(method, url, headers, content, silence_seconds, deadline).await.map_err(explain)?;
-        if answer.is_success() && answer.has_header(VERSION_HEADER) {
+        if answer.is_success() && answer.is_ours() {
             self.meet();
             return Ok(answer);
         }
@@ -248,7 +248,7 @@ impl Door {
             return Err(foreign(&self.base_url));
         }
         let found = answer.headers();
-        let body = answer.read(BODY_BYTES_MAX).await.map_err(explain)?;
+        let body = answer.refusal().await.map_err(explain)?;
         self.meet();
         Err(error_of(answer.status(), |name| found.get(name).and_then(|value| value.to_str().ok()), &body, &self.base_url))
     }

@@ -23,6 +23,7 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 
 const CHUNK_BYTES: usize = 256 * 1024;
 const FILES_A_PAGE: i64 = 1000;
+const EEXIST: i32 = 17; // wherever there are numbers for errors
 
 /// Told of bytes so far, and of how many, where that is known.
 type Progress = Arc<Mutex<dyn FnMut(u64, Option<u64>) + Send>>;
@@ -317,10 +318,13 @@ transfer! {
 impl DownloadFile {
     async fn send(self) -> Fallible<u64> {
         let url = self.files.url(&self.remote)?;
+        // Of the file that was asked for: nobody knows the name of the one beside it.
         let failed = |error: std::io::Error| local(&self.local, &error);
         let name = self.local.file_name().ok_or_else(|| failed(std::io::ErrorKind::IsADirectory.into()))?.to_string_lossy();
+        if !is_replaceable(&self.local) {
+            return Err(failed(std::io::Error::from_raw_os_error(EEXIST)));
+        }
         let place = self.local.with_file_name(format!(".{name}.{}.part", &crate::door::new_key()?[..8]));
-        let failed = |error: std::io::Error| local(&place, &error);
         let mut file = File::options().write(true).create_new(true).open(&place).await.map_err(failed)?;
         let mut partial = Partial(Some(place.clone()));
         let size = self.files.fetch(&url, &mut file, &self.local, self.progress.as_ref()).await?;
@@ -329,6 +333,15 @@ impl DownloadFile {
         partial.0 = None;
         Ok(size)
     }
+}
+
+/// A device or a pipe would be gone afterwards, and so would a name of what a process has open, as /dev/stdout is: a link into /proc.
+fn is_replaceable(target: &Path) -> bool {
+    if std::fs::read_link(target).is_ok_and(|place| place.starts_with("/proc")) {
+        return false;
+    }
+    // Where there is none, or none to be seen, whoever writes it says what is wrong.
+    std::fs::metadata(target).map_or(true, |found| found.is_file() || found.is_dir())
 }
 
 transfer! {
@@ -394,3 +407,24 @@ impl DeleteFile {
 }
 
 awaited!(DeleteFile => ());
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn only_files_are_replaced_and_links_to_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link, pipe, opened] = ["file", "link", "pipe", "opened"].map(|name| folder.path().join(name));
+        std::fs::write(&file, "").unwrap();
+        symlink("file", &link).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        symlink("/proc/self/exe", &opened).unwrap(); // as /dev/stdout is
+        let found = [&file, &link, &folder.path().join("none"), &pipe, &opened].map(|path| is_replaceable(path));
+        assert_eq!(found, [true, true, true, false, false]);
+        std::fs::remove_file(&link).unwrap();
+        symlink("pipe", &link).unwrap();
+        assert!(!is_replaceable(&link));
+    }
+}

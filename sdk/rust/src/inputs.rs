@@ -2,7 +2,8 @@
 
 use crate::error::{Fallible, invalid};
 use crate::generated::sentences::sentences;
-use crate::sentences::{quoted, say};
+use crate::quoting::quoted;
+use crate::sentences::say;
 use std::fmt::Write;
 
 const NAME_LENGTH_MAX: usize = 63; // a DNS label: a name may become a host name

@@ -23,6 +23,7 @@ mod options;
 mod packing;
 mod pauses;
 mod points;
+pub mod quoting;
 mod repl;
 pub mod results;
 pub mod sentences;

@@ -2,7 +2,8 @@
 
 use crate::error::{Error, Fallible, Kind, invalid, local};
 use crate::generated::sentences::sentences;
-use crate::sentences::{quoted, say};
+use crate::quoting::quoted;
+use crate::sentences::say;
 use std::cell::Cell;
 use std::fmt::Display;
 use std::fs::{self, File, Metadata};

@@ -1,6 +1,5 @@
-//! How a sentence is filled in, and how it shows what somebody gave.
+//! How a sentence is filled in.
 
-use crate::generated::sentences::QUOTED_MAX;
 use std::fmt::Display;
 
 /// `{name}` becomes the word of that name. What a word has in it stays as it is.
@@ -23,16 +22,6 @@ pub fn say(sentence: &str, words: &[(&str, &dyn Display)]) -> String {
     said
 }
 
-/// What somebody gave, as a sentence shows it.
-#[must_use]
-pub fn quoted(text: &str) -> String {
-    if text.chars().nth(QUOTED_MAX).is_none() {
-        return format!("'{text}'");
-    }
-    let start: String = text.chars().take(QUOTED_MAX).collect();
-    format!("'{start}...'")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,11 +29,5 @@ mod tests {
     #[test]
     fn a_word_that_looks_like_a_place_for_one_stays_as_it_is() {
         assert_eq!(say("{a} and {b}", &[("a", &"{b}"), ("b", &1)]), "{b} and 1");
-    }
-
-    #[test]
-    fn long_text_is_shortened_by_characters_and_not_bytes() {
-        assert_eq!(quoted(&"é".repeat(76)), format!("'{}'", "é".repeat(76)));
-        assert_eq!(quoted(&"é".repeat(77)), format!("'{}...'", "é".repeat(76)));
     }
 }

@@ -1,7 +1,7 @@
 //! WebSockets by tungstenite: the one place that knows it, and where its errors become ours.
 
 use crate::door::Door;
-use crate::failures::{BODY_BYTES_MAX, Broken, error_of, foreign};
+use crate::failures::{Broken, error_of, foreign};
 use crate::transport::{Answer, Content};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
@@ -120,7 +120,7 @@ impl Socket {
 
 async fn refusal(answer: &mut Answer, base_url: &str) -> Result<crate::Error, Broken> {
     let headers = answer.headers();
-    let body = answer.read(BODY_BYTES_MAX).await?;
+    let body = answer.refusal().await?;
     Ok(error_of(answer.status(), |name| headers.get(name).and_then(|value| value.to_str().ok()), &body, base_url))
 }
 

@@ -1,7 +1,7 @@
 //! HTTP by reqwest: the one place that knows it, and where its errors become ours.
 
 use crate::error::{Error, Fallible, Kind, invalid, protocol};
-use crate::failures::{Broken, cause_of};
+use crate::failures::{BODY_BYTES_MAX, Broken, VERSION_HEADER, cause_of};
 use crate::generated::sentences::{causes, sentences};
 use crate::pauses::{Deadline, duration};
 use crate::sentences::say;
@@ -76,8 +76,8 @@ impl Answer {
         self.response.headers().clone()
     }
 
-    pub(crate) fn has_header(&self, name: &str) -> bool {
-        self.response.headers().contains_key(name)
+    pub(crate) fn is_ours(&self) -> bool {
+        self.response.headers().contains_key(VERSION_HEADER)
     }
 
     pub(crate) fn length_bytes(&self) -> Option<u64> {
@@ -115,6 +115,14 @@ impl Answer {
             body.extend_from_slice(&chunk);
         }
         Ok(body)
+    }
+
+    /// The body of one that is no success. A stranger's may be as broken as it likes: that it is one is known already.
+    pub(crate) async fn refusal(&mut self) -> Result<Vec<u8>, Broken> {
+        match self.read(BODY_BYTES_MAX).await {
+            Err(Broken::Cut(_)) if !self.is_ours() => Ok(Vec::new()),
+            found => found,
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 /** What it takes to reach a server, and what its parts may look like. */
 
 import { InvalidInput } from "./generated/errors.js";
-import { quoted, say } from "./sentences.js";
+import { quoted } from "./quoting.js";
+import { say } from "./sentences.js";
 
 const TOKEN_CHARACTERS_MAX = 1024;
 
@@ -25,8 +26,9 @@ export class Access {
 /** Without a slash at its end; InvalidInput that says what it should look like. */
 export function checkUrl(text: string): string {
   const given = text.trim();
-  const parts = /^(https?):\/\/([^/?#@\\\s]+)(\/[^?#\s]*)?$/i.exec(given);
-  if (parts === null || !URL.canParse(given) || new URL(given).hostname === "") throw new InvalidInput(say("bad_address", { text: quoted(text) }));
+  const parts = /^(https?):\/\/([^/?#@\\\s\p{Cc}]+)(\/[^?#\s\p{Cc}]*)?$/iu.exec(given);
+  const isAddress = parts !== null && !parts[2]?.includes("%") && URL.canParse(given) && new URL(given).hostname !== "";
+  if (!isAddress) throw new InvalidInput(say("bad_address", { text: quoted(text) }));
   const [, scheme = "", place = "", path = ""] = parts;
   return `${scheme.toLowerCase()}://${place}${path.replace(/\/+$/, "")}`;
 }

@@ -224,14 +224,15 @@ export class Door {
     checkSignal(signal);
     const { answer, body } = await this.cuts(method, async () => {
       const answer = await this.#transport.send({ method, url, headers: { ...this.headers, ...headers }, content, silence_seconds, signal });
-      if (isSuccess(answer) && answer.headers.get(VERSION_HEADER) !== null) return { answer, body: null };
+      const isOurs = answer.headers.get(VERSION_HEADER) !== null;
+      if (isOurs && isSuccess(answer)) return { answer, body: null };
       try {
-        return { answer, body: await readAll(answer, BODY_BYTES_MAX) };
+        if (isSuccess(answer)) throw foreign(this.base_url);
+        return { answer, body: await refusal(answer, isOurs) };
       } finally {
         answer.close();
       }
     });
-    if (isSuccess(answer) && body !== null) throw foreign(this.base_url);
     this.met = true;
     if (body !== null) throw errorOf(answer.status, answer.headers, body, this.base_url);
     return answer;
@@ -264,6 +265,16 @@ function headersOf(token: string): Record<string, string> {
 
 function isSuccess(answer: Answer): boolean {
   return answer.status >= 200 && answer.status < 300;
+}
+
+/** Its body. A stranger's may be as broken as it likes: that it is one is known already. */
+async function refusal(answer: Answer, isOurs: boolean): Promise<string> {
+  try {
+    return await readAll(answer, BODY_BYTES_MAX);
+  } catch (error) {
+    if (isOurs || !(error instanceof Cut)) throw error;
+    return "";
+  }
 }
 
 /** As text. The bytes are counted before they are kept. */

@@ -9,7 +9,8 @@ import { InvalidInput } from "./generated/errors.js";
 import { checkText } from "./inputs.js";
 import { filePath, pathToDelete } from "./paths.js";
 import { platform, type Answer, type Content } from "./platform.js";
-import { quoted, say } from "./sentences.js";
+import { quoted } from "./quoting.js";
+import { say } from "./sentences.js";
 
 const CHUNK_BYTES = 256 * 1024;
 const FILES_A_PAGE = 1000;

@@ -3,7 +3,8 @@
 import type { Answer } from "./generated/api.js";
 import { InvalidInput } from "./generated/errors.js";
 import { isObject } from "./decoding.js";
-import { quoted, say } from "./sentences.js";
+import { quoted } from "./quoting.js";
+import { say } from "./sentences.js";
 
 /** It gets the arguments as the code gave them; those with names come last, in one object. What it returns, or what its promise resolves to, must be JSON. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- whatever parameters it has, the code in the machine must know

@@ -1,7 +1,8 @@
 /** What a program gives to the SDK, looked at before it goes anywhere: InvalidInput with a sentence, and never a TypeError from the depths. */
 
 import { InvalidInput } from "./generated/errors.js";
-import { quoted, say } from "./sentences.js";
+import { quoted } from "./quoting.js";
+import { say } from "./sentences.js";
 
 const NAME_LENGTH_MAX = 63; // a DNS label: a name may become a host name
 const RESERVED_NAMES: readonly string[] = ["new", "list"];

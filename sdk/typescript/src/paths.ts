@@ -2,7 +2,8 @@
 
 import { InvalidInput } from "./generated/errors.js";
 import { checkText } from "./inputs.js";
-import { quoted as shown, say } from "./sentences.js";
+import { quoted as shown } from "./quoting.js";
+import { say } from "./sentences.js";
 
 /** One part of an address. Its first dots are quoted, too: whoever stands on the way would take `..` for a step up. */
 export function quoted(text: string): string {

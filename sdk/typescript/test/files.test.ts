@@ -1,6 +1,7 @@
 /** Files of this computer to a machine and back. */
 
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { lstatSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -8,6 +9,7 @@ import { pathToFileURL } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 
 import { Everforge, errors, type Files } from "../src/index.js";
+import { makeFolder } from "../src/node/folders.js";
 import { FakeServer } from "./kit/fakeserver.js";
 import { Speaker, say } from "./kit/speaker.js";
 
@@ -44,6 +46,43 @@ test("a file goes there and comes back, and who wants to know is told how far it
   const tail: Uint8Array[] = [];
   for await (const chunk of files.stream("data/there", { start: BYTES.length - 5 })) tail.push(chunk);
   expect(Buffer.concat(tail)).toEqual(Buffer.from(BYTES.slice(-5)));
+});
+
+test("what is no file is never replaced by one", async () => {
+  await files.write("came", "from the machine");
+  execFileSync("mkfifo", [join(folder, "pipe")]);
+  symlinkSync("pipe", join(folder, "link"));
+  symlinkSync("/proc/self/exe", join(folder, "opened")); // as /dev/stdout is
+  for (const name of ["pipe", "link", "opened"]) {
+    await expect(files.download("came", join(folder, name))).rejects.toMatchObject({ code: "EEXIST", path: join(folder, name) });
+  }
+  expect(readdirSync(folder).sort()).toEqual(["link", "opened", "pipe"]);
+  expect(lstatSync(join(folder, "pipe")).isFIFO()).toBe(true);
+});
+
+test("a file that cannot be made has the name that it was given", async () => {
+  await files.write("came", "from the machine");
+  mkdirSync(join(folder, "taken"));
+  for (const [name, code] of [["no/where", "ENOENT"], ["taken", "EISDIR"]] as const) {
+    await expect(files.download("came", join(folder, name))).rejects.toMatchObject({ code, path: join(folder, name) });
+  }
+  expect(readdirSync(folder)).toEqual(["taken"]);
+});
+
+test("folders are made one by one, and the one that cannot be made says why", () => {
+  makeFolder(join(folder, "a", "b", "c"), 0o700);
+  makeFolder(join(folder, "a", "b", "c"));
+  expect(["a", "a/b", "a/b/c"].map((path) => lstatSync(join(folder, path)).mode & 0o777)).toEqual([0o700, 0o700, 0o700]);
+  writeFileSync(join(folder, "file"), "");
+  const said = (path: string): unknown => {
+    try {
+      makeFolder(path);
+      return null;
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code;
+    }
+  };
+  expect([join(folder, "file"), join(folder, "file", "x", "y"), "/proc/1/x/y"].map(said)).toEqual(["EEXIST", "ENOTDIR", "ENOENT"]);
 });
 
 test("a folder goes there and comes back", async () => {

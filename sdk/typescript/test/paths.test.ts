@@ -45,7 +45,9 @@ test("a machine has the name of a machine", () => {
 
 test("an address is one of a server", () => {
   expect(checkUrl(" HTTPS://machines.example.org/below/ ")).toBe("https://machines.example.org/below");
-  for (const text of ["", "example.org", "ftp://x", "http://", "http://user:pass@x", "http://x?y", "http://x#y", "http://x y", "http://[::1"]) {
+  const none = ["", "example.org", "ftp://x", "http://", "http://user:pass@x", "http://x?y", "http://x#y", "http://x y", "http://[::1", "http://x/?", "http://x#"];
+  const hosts = ["127.0.0.1%00:1", "a%41", "1.2.3.4.5", "256.1.1.1", "a^b", "a\tb", "a/x y", "[zz]"];
+  for (const text of [...none, ...hosts.map((host) => `http://${host}`)]) {
     expect(() => checkUrl(text), text).toThrow(InvalidInput);
   }
 });

@@ -11,7 +11,8 @@ from typing import Any
 from everforge.store.accounts import AccountBook
 from everforge.store.quotas import UNLIMITED, Quota, QuotaRecord
 from everforge.wire.errors import InvalidInput
-from everforge.wire.ids import OWNER, AccountId, show
+from everforge.wire.ids import OWNER, AccountId
+from everforge.wire.sentences import show
 
 from .settings import RATE_MIN, AccountSettings
 

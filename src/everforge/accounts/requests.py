@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from everforge.wire.errors import InvalidInput
-from everforge.wire.ids import show
+from everforge.wire.sentences import show
 
 from .identity import SCOPES
 

@@ -22,6 +22,11 @@ def run(words: Sequence[str]) -> int:
     """One command line; the exit code."""
     from everforge.wire.errors import EverforgeError
 
+    strange = next((word for word in words if not _is_text(word)), None)
+    if strange is not None:
+        from .failures import tell_not_utf8
+
+        return tell_not_utf8(strange, _for_programs(words))
     try:
         return 0 if _quickly(words) else _patiently(words)
     except EverforgeError as error:
@@ -76,6 +81,15 @@ def _patiently(words: Sequence[str]) -> int:
         return tell_usage(error, _for_programs(words))
     except Abort:  # Ctrl-D or a no, where a question was asked
         return EXIT_INTERRUPTED
+
+
+def _is_text(word: str) -> bool:
+    """Bytes that are no UTF-8 arrive as halves of surrogate pairs."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _for_programs(words: Sequence[str]) -> bool:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from everforge.wire.errors import EverforgeError
+from everforge.wire.sentences import show
 
 if TYPE_CHECKING:
     from typer._click.exceptions import ClickException
@@ -47,8 +48,19 @@ def tell(error: EverforgeError, as_json: bool) -> int:
 def tell_usage(error: ClickException, as_json: bool) -> int:
     context: Any = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "everforge"
-    message = f"{error.format_message().rstrip('.')}: see `{command} --help`"
-    _tell({"code": "WrongUsage", "message": message[:1].lower() + message[1:], "retry": "never", "id": None, "details": {}}, as_json)
+    message = error.format_message().rstrip(".")
+    return _tell_wrong(message[:1].lower() + message[1:], command, as_json)
+
+
+def tell_not_utf8(word: str, as_json: bool) -> int:
+    """It is not guessed what was meant, and nothing else is sent in its place."""
+    shown = os.fsencode(word).decode("utf-8", "replace")
+    return _tell_wrong(f"{show(shown)} is not UTF-8", "everforge", as_json)
+
+
+def _tell_wrong(message: str, command: str, as_json: bool) -> int:
+    body: dict[str, Any] = {"code": "WrongUsage", "message": f"{message}: see `{command} --help`", "retry": "never", "id": None, "details": {}}
+    _tell(body, as_json)
     return EXIT_USAGE
 
 
@@ -58,7 +70,14 @@ def _tell(body: dict[str, Any], as_json: bool) -> None:
 
         say(dumps(body, default=str))
     else:
-        say(f"everforge: {body['message']}")
+        say(f"everforge: {obeyed_by_none(body['message'])}")
+
+
+def obeyed_by_none(message: str) -> str:
+    """Lines that a terminal shows and does not obey, whatever was typed, or a server said."""
+    from .tables import printable
+
+    return "\n".join(map(printable, message.split("\n")))
 
 
 def say(text: str, end: str = "\n") -> None:

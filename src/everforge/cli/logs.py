@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from .options import Name
+from .options import Name, whole
 
 
 def logs(
     name: Name,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, through restarts of the server, until Ctrl-C.")] = False,
-    after: Annotated[int | None, typer.Option(min=-1, help="Begin behind this position. [default: -1, from the beginning]")] = None,
-    instruction: Annotated[int | None, typer.Option(min=0, help="Of this instruction alone; with --follow, until it ends.")] = None,
+    after: Annotated[int | None, typer.Option(callback=whole, min=-1, help="Begin behind this position. [default: -1, from the beginning]")] = None,
+    instruction: Annotated[int | None, typer.Option(callback=whole, min=0, help="Of this instruction alone; with --follow, until it ends.")] = None,
     output: Annotated[bool, typer.Option("--output", help="Only what was printed: no code, values or tracebacks.")] = False,
     positions: Annotated[bool, typer.Option("--positions", help="Before each line its position, for --after; `+` where it goes on.")] = False,
     cursor_file: Annotated[

@@ -17,7 +17,15 @@ Env = Annotated[list[str] | None, typer.Option("--env", metavar="KEY=VALUE", hel
 Server = Annotated[
     str | None, typer.Option("--api-base-url", metavar="URL", help="The server's address. [default: EVERFORGE_URL, or the server used last or here]")
 ]
+WHOLE_MAX = 2**53 - 1  # beyond it not every language, nor every reader of JSON, tells whole numbers apart
 ExpiresAt = Annotated[str | None, typer.Option("--expires-at", metavar="TIME", help="When it ends by itself, as 2030-01-31T12:00:00Z.")]
+
+
+def whole(value: int | None) -> int | None:
+    """The callback of options that are whole numbers: one that would become another on the way is refused, in the words of narrower limits."""
+    if value is not None and abs(value) > WHOLE_MAX:
+        raise typer.BadParameter(f"Input should be {'less' if value > 0 else 'greater'} than or equal to {WHOLE_MAX if value > 0 else -WHOLE_MAX}")
+    return value
 
 
 def among(literal: object, option: str, words: Iterable[str | None]) -> None:

@@ -48,6 +48,10 @@ def plain(value: object) -> str:
         pairs = cast("dict[object, object]", value).items()
         value = " ".join(f"{_word(name, of_name=True)}={_word(one)}" for name, one in pairs)
     text = "-" if value is None or value == "" else str(value)
+    return printable(text)
+
+
+def printable(text: str) -> str:
     return text if text.isprintable() else "".join(letter if letter.isprintable() else _escaped(letter) for letter in text)
 
 

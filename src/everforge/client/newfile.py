@@ -20,7 +20,7 @@ class NewFile:
         self._target = target
         self._partial = target.parent / f".{target.name}.{secrets.token_hex(4)}.part"
         with named(target):
-            self.file: IO[bytes] = open(self._partial, "xb")
+            self.file: IO[bytes] = open(self._partial, "xb")  # noqa: SIM115  closed by whoever keeps or discards it
 
     def keep(self) -> None:
         with named(self._target):

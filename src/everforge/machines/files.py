@@ -29,8 +29,8 @@ from everforge.wire.files import (
     unpack_info,
     unpack_json,
 )
-from everforge.wire.ids import show
 from everforge.wire.messages import FILE_HEAD, FileAsk, FileTold
+from everforge.wire.sentences import show
 
 from . import requests
 from .errands import Errand

@@ -13,8 +13,9 @@ from typing import Any, cast, get_args
 from everforge.store.base import Durability, History, MachineQuery
 from everforge.wire.bodies import parse
 from everforge.wire.errors import InvalidInput
-from everforge.wire.ids import SNAPSHOT_ID, machine_name, show
+from everforge.wire.ids import SNAPSHOT_ID, machine_name
 from everforge.wire.messages import CALL_BYTES_MAX
+from everforge.wire.sentences import show
 
 from .settings import MachineSettings
 

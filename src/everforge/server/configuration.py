@@ -21,7 +21,7 @@ from everforge.machines.settings import check as check_machines
 from everforge.webhooks.settings import WebhookSettings
 from everforge.webhooks.settings import check as check_webhooks
 from everforge.wire.errors import InvalidInput
-from everforge.wire.ids import show
+from everforge.wire.sentences import show
 
 from .settings import ServerSettings
 from .settings import check as check_server

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from everforge.wire.ids import show
+from everforge.wire.sentences import show
 
 from .configuration import PREFIX, SETTINGS
 

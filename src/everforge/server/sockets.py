@@ -14,7 +14,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from everforge import __version__
 from everforge.wire import api
 from everforge.wire.errors import EverforgeError, InvalidInput, ProtocolError, TooSlow
-from everforge.wire.ids import show
+from everforge.wire.sentences import show
 
 from .answers import refusal, to_json
 from .bodies import TOO_HEAVY, decode

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from everforge.egress.addresses import Address, is_closed, is_of_this_computer, parse
 from everforge.egress.names import Lookup
 from everforge.wire.errors import InvalidInput
-from everforge.wire.ids import show
+from everforge.wire.sentences import show
 
 URL_LENGTH_MAX = 2_000
 HTTPS_PORT = 443

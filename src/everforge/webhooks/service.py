@@ -17,7 +17,8 @@ from everforge.store.accounts import AccountBook
 from everforge.store.webhooks import DeliveryRecord, WebhookBook, WebhookRecord
 from everforge.wire.audit import moment
 from everforge.wire.errors import InvalidInput, WebhookFailed, WebhookNotFound
-from everforge.wire.ids import AccountId, new_delivery_id, new_webhook_id, show
+from everforge.wire.ids import AccountId, new_delivery_id, new_webhook_id
+from everforge.wire.sentences import show
 from everforge.wire.webhooks import EVENTS, TEST, USUAL, key_of, new_secret
 
 from .places import NotReached, place_of

@@ -7,6 +7,7 @@ import secrets
 from typing import NewType
 
 from .errors import InvalidInput
+from .sentences import say, show
 
 MachineId = NewType("MachineId", str)  # ours, random, never reused; names a machine's rows and folders
 MachineName = NewType("MachineName", str)  # what the owner calls it; unique among the living of an account
@@ -77,29 +78,15 @@ SANDBOX_ID = re.compile(rf"s[{ALPHABET}]{{19}}")
 SNAPSHOT_ID = re.compile(rf"p[{ALPHABET}]{{15}}")
 
 
-def show(value: object) -> str:
-    """Of whatever came from outside, for a message: short, and whatever it is."""
-    try:
-        text = repr(value)
-    except Exception:  # a number too long to write out, an object that does not want to be shown
-        return f"a {type(value).__name__}"
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
 def machine_name(text: object) -> MachineName:
     """The name, or InvalidInput that says what a name may be."""
     if not isinstance(text, str) or len(text) > NAME_LENGTH_MAX or not _NAME.fullmatch(text) or text in RESERVED_NAMES:
-        raise InvalidInput(
-            f"{show(text)} is not a machine name: use 1 to {NAME_LENGTH_MAX} of a-z, 0-9 and '-', not at the ends, and not "
-            + " or ".join(sorted(RESERVED_NAMES))
-        )
+        raise InvalidInput(say("bad_machine_name", text=show(text)))
     return MachineName(text)
 
 
 def secret_name(text: object) -> str:
     """The name, or InvalidInput that says what a name may be."""
     if not isinstance(text, str) or not _VARIABLE.fullmatch(text):
-        raise InvalidInput(
-            f"{show(text)} is not a secret's name, which is that of an environment variable: letters, digits and _, 64 at most, no digit first"
-        )
+        raise InvalidInput(say("bad_secret_name", text=show(text)))
     return text

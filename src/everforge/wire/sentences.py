@@ -119,11 +119,20 @@ def say(what: str, /, **words: object) -> str:
     return SENTENCES[what].format(**words)
 
 
+QUOTED_MAX = 80  # characters
+
+
+def show(value: object) -> str:
+    """Of whatever came from outside, for a sentence: short, and whatever it is, with nothing in it that a terminal would obey."""
+    try:
+        text = repr(value)
+    except Exception:  # a number too long to write out, an object that does not want to be shown
+        return f"a {type(value).__name__}"
+    return text if len(text) <= QUOTED_MAX else text[: QUOTED_MAX - 3] + "..."
+
+
 def quoted(text: object) -> str:
-    """What somebody gave, as a sentence shows it: the same in every language for what is usual, which is text."""
+    """The same where text is wanted, and nothing else has a name here. Every language shows it so."""
     if not isinstance(text, str):
         raise InvalidInput(f"a {type(text).__name__} was given where text should be")
-    return f"'{text}'" if len(text) <= QUOTED_MAX else f"'{text[:QUOTED_MAX]}...'"
-
-
-QUOTED_MAX = 76
+    return show(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,31 @@ async def test_what_is_not_there_or_no_path_is_said(client: Client) -> None:
     for path in ("", "a\0b", "a\ud800", 3, None):
         with pytest.raises(InvalidInput):
             await files.write(path, b"")  # pyright: ignore[reportArgumentType]
+
+
+async def test_what_is_no_file_is_never_replaced_by_one(client: Client, tmp_path: Path) -> None:
+    files = (await client.create()).files
+    await files.write("came", "from the machine")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    (tmp_path / "opened").symlink_to("/proc/self/exe")  # as /dev/stdout is
+    for name in ("pipe", "link", "opened"):
+        with pytest.raises(FileExistsError) as error:
+            await files.download("came", tmp_path / name)
+        assert error.value.filename == str(tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "opened", "pipe"]
+    assert (tmp_path / "pipe").is_fifo()
+
+
+async def test_a_file_that_cannot_be_made_has_the_name_that_it_was_given(client: Client, tmp_path: Path) -> None:
+    files = (await client.create()).files
+    await files.write("came", "from the machine")
+    (tmp_path / "folder").mkdir()
+    for name, kind in (("no/where", FileNotFoundError), ("folder", IsADirectoryError)):
+        with pytest.raises(kind) as error:
+            await files.download("came", tmp_path / name)
+        assert error.value.filename == str(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 async def test_files_go_up_and_down_in_pieces_and_through_a_cut(client: Client, wire: Proxy, tmp_path: Path) -> None:

@@ -86,3 +86,12 @@ def test_ids_are_of_fixed_length_so_none_is_a_prefix_of_another() -> None:
 def test_a_made_up_name_is_a_good_name() -> None:
     for _ in range(100):
         machine_name(new_machine_name())
+
+
+def test_the_sentence_about_names_has_the_limits_that_are_kept() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        machine_name("it's\x1b\u202e")
+    sentence = str(refused.value)
+    assert sentence.startswith(r""""it's\x1b\u202e" is not a machine name: """)
+    assert f"1 to {NAME_LENGTH_MAX} of" in sentence
+    assert sentence.endswith(" or ".join(sorted(RESERVED_NAMES)))

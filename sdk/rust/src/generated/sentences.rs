@@ -1,7 +1,7 @@
 // Generated from src/everforge/wire by tools/make_contract.py; `make fix` writes it, `make check` compares.
 //! What a client says when something goes wrong around a request: the same in three languages.
 
-pub const QUOTED_MAX: usize = 76;
+pub const QUOTED_MAX: usize = 80;
 
 /// Why nobody could be reached.
 pub mod causes {

@@ -1,6 +1,7 @@
 /** What went wrong, told once: a sentence on stderr that says what to do, or JSON for programs, and the exit code that goes with it. */
 
 import { EverforgeError } from "../error.js";
+import { printable } from "../quoting.js";
 import { EXITS, UNREACHED } from "./commands.js";
 import { say } from "./output.js";
 import { dumps } from "./spelling.js";
@@ -38,5 +39,10 @@ export function tellUsage(error: WrongUsage, asJson: boolean): number {
 }
 
 function tellAll(body: { message: string; [field: string]: unknown }, asJson: boolean): void {
-  say(asJson ? dumps(body) : `everforge: ${body.message}`);
+  say(asJson ? dumps(body) : `everforge: ${obeyedByNone(body.message)}`);
+}
+
+/** Lines that a terminal shows and does not obey, whatever was typed, or a server said. */
+function obeyedByNone(message: string): string {
+  return message.split("\n").map(printable).join("\n");
 }

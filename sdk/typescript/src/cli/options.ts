@@ -2,7 +2,8 @@
 
 import { InvalidInput } from "../generated/errors.js";
 import { say } from "../sentences.js";
-import { float, quotedText } from "./spelling.js";
+import { quotedText } from "../quoting.js";
+import { float } from "./spelling.js";
 import { BadValue } from "./wrongusage.js";
 
 /** Each of them must be one of the choices. */

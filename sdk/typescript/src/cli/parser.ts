@@ -4,7 +4,7 @@ import { near } from "./closeness.js";
 import { commandAt, namesBelow, elsewhere, type Command, type Parameter } from "./commands.js";
 import { Given, type Value } from "./given.js";
 import { anyNumber, wholeNumber } from "./numbers.js";
-import { quotedText } from "./spelling.js";
+import { quotedText } from "../quoting.js";
 import { WrongUsage } from "./wrongusage.js";
 import { optionsOf, readWords, type Words } from "./words.js";
 

@@ -1,7 +1,7 @@
 /** Progress on stderr, on a terminal: a spinner where a wait is long, a bar where bytes go. stdout is for results. */
 
 import { onTerminal, say } from "./output.js";
-import { printable } from "./spelling.js";
+import { printable } from "../quoting.js";
 import { size } from "./tables.js";
 
 const SPINNER_AFTER_MS = 500; // what is done sooner needs none

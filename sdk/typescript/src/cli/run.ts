@@ -7,6 +7,7 @@ import { Left, putAway, untilLeft } from "./interruption.js";
 import { flush, NotWritten, print, put, say } from "./output.js";
 import { parse } from "./parser.js";
 import { reason } from "./systemerrors.js";
+import { checkUtf8 } from "./utf8.js";
 import { WrongUsage } from "./wrongusage.js";
 
 const PUT_AWAY_MS = 2000; // for what is open to close, once somebody has had enough
@@ -36,6 +37,7 @@ async function answered(words: readonly string[]): Promise<number> {
 }
 
 async function act(words: readonly string[]): Promise<number> {
+  checkUtf8(words);
   const parsed = parse(words);
   if (parsed.what === "help") put(parsed.text);
   if (parsed.what === "version") {

@@ -1,37 +1,12 @@
 /** How Python spells values: what this command line prints is to be the same, letter by letter. */
 
 import { canonical, ExactNumber } from "../exactjson.js";
+import { quotedText } from "../quoting.js";
 
 /** Fields that are floats on the wire, and have a point in them also when they are whole. */
 const FLOATS = new Set(["cpus", "idle_seconds", "requests_per_second", "awake_seconds", "timeout_seconds"]);
 /** What is below these is somebody else's, and is spelled as it came. */
 const FOREIGN = new Set(["data", "detail", "details", "displays", "env", "metadata", "tags"]);
-
-const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
-
-/** Without anything that a terminal would obey, or that would show it in another order than it is written in. */
-export function printable(text: string): string {
-  return text.replace(UNPRINTABLE, escaped);
-}
-
-export function isPrintable(text: string): boolean {
-  return text.search(UNPRINTABLE) < 0;
-}
-
-function escaped(letter: string): string {
-  const code = letter.codePointAt(0) ?? 0;
-  if (code < 0x100) return `\\x${code.toString(16).padStart(2, "0")}`;
-  return code < 0x10000 ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`;
-}
-
-const SHORT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
-
-/** repr() of a string. */
-export function quotedText(text: string): string {
-  const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
-  const inside = text.replaceAll("\\", "\\\\").replaceAll(quote, `\\${quote}`);
-  return quote + inside.replace(UNPRINTABLE, (letter) => SHORT[letter] ?? escaped(letter)) + quote;
-}
 
 /** str() of what came as JSON; `field` is where it stood. */
 export function spelled(value: unknown, field = ""): string {

@@ -1,9 +1,23 @@
 /** Standard input: all of it, or its first line. */
 
+import { fstatSync, readFileSync, statSync } from "node:fs";
+
 import { LocalTrouble } from "./failures.js";
 import { isSystemError, reason } from "./systemerrors.js";
 
 const LINE_CHARACTERS_MAX = 4096; // of what is asked for
+const ACCESS_BITS = 3;
+const READ_AND_WRITE = 2;
+
+/** By whoever started us. Node then opens /dev/null in its place, and that for writing, too: who means to give nothing opens it for reading. */
+export function isClosed(): boolean {
+  try {
+    const [, flags = ""] = /^flags:\s*([0-7]+)$/m.exec(readFileSync("/proc/self/fdinfo/0", "utf8")) ?? [];
+    return (Number.parseInt(flags, 8) & ACCESS_BITS) === READ_AND_WRITE && fstatSync(0).rdev === statSync("/dev/null").rdev;
+  } catch {
+    return false; // there is no telling here
+  }
+}
 
 /** At most `most` bytes and one more, by which it shows that there were more. */
 export async function readAll(most: number): Promise<Buffer> {

@@ -2,7 +2,8 @@
 
 import { ExactNumber } from "../exactjson.js";
 import { coloured, onTerminal, print } from "./output.js";
-import { dumps, printable, spelled } from "./spelling.js";
+import { printable } from "../quoting.js";
+import { dumps, spelled } from "./spelling.js";
 
 const NAME_WIDTH = 22; // at least
 

@@ -4,14 +4,15 @@
  * At once and not with promises: a few short files, and whoever makes a client wants to know. */
 
 import { randomBytes } from "node:crypto";
-import { closeSync, constants, fstatSync, fsyncSync, lstatSync, mkdirSync, openSync, readFileSync, readSync, readlinkSync, renameSync, rmSync, unlinkSync, writeSync } from "node:fs";
+import { closeSync, constants, fstatSync, fsyncSync, lstatSync, openSync, readFileSync, readSync, readlinkSync, renameSync, rmSync, unlinkSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 import { Access, checkToken, checkUrl } from "../access.js";
 import { isObject } from "../decoding.js";
 import { ConfigurationBad, ServerUnknown } from "../generated/errors.js";
 import { say } from "../sentences.js";
-import { configHome, dataFolder } from "./folders.js";
+import { configHome, dataFolder, makeFolder } from "./folders.js";
+import { saidOf } from "./systemerror.js";
 
 const FILE_BYTES_MAX = 64 * 1024; // a configuration is a few lines
 const OPEN = constants.O_RDONLY | constants.O_NONBLOCK;
@@ -58,9 +59,9 @@ export function configPath(): string {
 /** For the next time. Mode 0600, whole or not at all. */
 export function writeConfig(access: Access): string {
   const path = configPath();
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const partial = join(dirname(path), `.config.${randomBytes(6).toString("hex")}`);
   try {
+    makeFolder(dirname(path), 0o700);
     const handle = openSync(partial, "wx", 0o600);
     try {
       writeSync(handle, JSON.stringify({ token: access.token, server_url: access.base_url }));
@@ -70,10 +71,19 @@ export function writeConfig(access: Access): string {
     }
     renameSync(partial, path);
   } catch (error) {
-    rmSync(partial, { force: true });
-    throw error;
+    remove(partial);
+    throw saidOf(path, error as NodeJS.ErrnoException);
   }
   return path;
+}
+
+/** As far as there is one. */
+function remove(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // what went wrong first is told
+  }
 }
 
 /** Was there one? */

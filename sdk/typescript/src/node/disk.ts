@@ -1,13 +1,14 @@
 /** Files of this computer. What goes wrong with them is Node's own error, as anywhere in a program. */
 
 import { randomBytes } from "node:crypto";
-import { open, rename, rm, type FileHandle } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { lstat, open, readlink, rename, rm, stat, type FileHandle } from "node:fs/promises";
+import { constants, tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import type { Disk, LocalFile, NewFile } from "../disk.js";
 import { pack } from "./packing.js";
+import { saidOf } from "./systemerror.js";
 import { unpack } from "./unpacking.js";
 
 export const nodeDisk: Disk = {
@@ -66,6 +67,7 @@ class OpenFile implements LocalFile {
   }
 }
 
+/** Written beside the file that it becomes, of which whoever asked for it knows the name. */
 class PartialFile extends OpenFile implements NewFile {
   private constructor(
     handle: FileHandle,
@@ -76,17 +78,38 @@ class PartialFile extends OpenFile implements NewFile {
   }
 
   static async create(target: string): Promise<PartialFile> {
+    await checkReplaceable(target);
     const partial = join(dirname(target), `.${basename(target)}.${randomBytes(4).toString("hex")}.part`);
-    return new PartialFile(await open(partial, "wx"), partial, target);
+    return new PartialFile(await named(target, open(partial, "wx")), partial, target);
   }
 
   async keep(): Promise<void> {
     await this.close();
-    await rename(this.partial, this.target);
+    await named(this.target, rename(this.partial, this.target));
   }
 
   async discard(): Promise<void> {
     await this.close().catch(() => undefined); // it may be closed already
     await rm(this.partial, { force: true });
   }
+}
+
+async function named<T>(target: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw saidOf(target, error as NodeJS.ErrnoException);
+  }
+}
+
+/** A device or a pipe would be gone afterwards, and so would a name of what a process has open, as /dev/stdout is: a link into /proc. */
+async function checkReplaceable(target: string): Promise<void> {
+  let found;
+  try {
+    found = await lstat(target);
+    if (found.isSymbolicLink() && !(await readlink(target)).startsWith("/proc/")) found = await stat(target);
+  } catch {
+    return; // there is none, or whoever writes it says what is wrong
+  }
+  if (!found.isFile() && !found.isDirectory()) throw saidOf(target, { code: "EEXIST", errno: -constants.errno.EEXIST, syscall: "open" });
 }

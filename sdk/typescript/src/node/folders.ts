@@ -1,7 +1,8 @@
-/** Where things lie on this computer. Changes nothing. */
+/** Where things lie on this computer. */
 
+import { mkdirSync, statSync } from "node:fs";
 import { userInfo } from "node:os";
-import { isAbsolute, join, resolve } from "node:path";
+import { dirname, isAbsolute, join, resolve } from "node:path";
 
 /** null where there is none: of a system service. */
 export function home(): string | null {
@@ -34,4 +35,34 @@ export function dataFolder(): string {
 function expanded(path: string): string {
   const own = home();
   return own !== null && (path === "~" || path.startsWith("~/")) ? join(own, path.slice(2)) : path;
+}
+
+/** With those above it, one by one: Node's own way says that a folder is not there when it cannot be made, and does not come back below /proc. */
+export function makeFolder(path: string, mode = 0o777): void {
+  try {
+    mkdirSync(path, { mode });
+  } catch (error) {
+    const above = dirname(path);
+    if ((error as NodeJS.ErrnoException).code === "ENOENT" && above !== path) {
+      makeFolder(above, mode);
+      makeOne(path, mode);
+    } else if (!isFolder(path)) throw error;
+  }
+}
+
+/** Whoever else makes it meanwhile is welcome. */
+function makeOne(path: string, mode: number): void {
+  try {
+    mkdirSync(path, { mode });
+  } catch (error) {
+    if (!isFolder(path)) throw error;
+  }
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
 }

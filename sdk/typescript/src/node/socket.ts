@@ -5,7 +5,7 @@
 import type { IncomingMessage } from "node:http";
 import type { WebSocket } from "ws";
 
-import { BODY_BYTES_MAX, Closed, Cut, Refusal, Unreached, type Headers } from "../failures.js";
+import { BODY_BYTES_MAX, Closed, Cut, Refusal, Unreached, VERSION_HEADER, type Headers } from "../failures.js";
 import { Inbox } from "../inbox.js";
 import { after, checkSignal, reasonOf } from "../pauses.js";
 import type { Socket, SocketAsked } from "../platform.js";
@@ -63,7 +63,8 @@ async function refusal(response: IncomingMessage): Promise<Error> {
       parts.push(chunk);
     }
   } catch (error) {
-    return new Cut(error instanceof Error ? error.message : String(error));
+    if (headers.get(VERSION_HEADER) !== null) return new Cut(error instanceof Error ? error.message : String(error));
+    parts.length = 0; // a stranger's may be as broken as it likes: that it is one is known already
   }
   return new Refusal(response.statusCode ?? 0, headers, Buffer.concat(parts).toString("utf8"));
 }

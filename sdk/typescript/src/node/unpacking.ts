@@ -5,8 +5,10 @@ import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "nod
 
 import type { LocalFile } from "../disk.js";
 import { ArchiveRefused } from "../generated/errors.js";
-import { quoted, say } from "../sentences.js";
+import { quoted } from "../quoting.js";
+import { say } from "../sentences.js";
 import { ArchiveReader } from "./archive.js";
+import { makeFolder } from "./folders.js";
 import { BadArchive, type Header } from "./tar.js";
 
 const LINKS_MAX = 40; // one behind another, as systems have it
@@ -14,7 +16,7 @@ const FOREIGN = process.platform === "win32" ? /[\0\\:]/ : /\0/; // what no part
 
 /** How many files. */
 export async function unpack(archive: LocalFile, target: string): Promise<number> {
-  await mkdir(target, { recursive: true });
+  makeFolder(target);
   const unpacking = new Unpacking(await realpath(target));
   try {
     const files = await unpacking.all(new ArchiveReader(archive));

@@ -4,7 +4,8 @@ import { Cut, Unreached, type Headers } from "../failures.js";
 import { Forbidden, InvalidInput } from "../generated/errors.js";
 import { after, checkSignal, reasonOf } from "../pauses.js";
 import type { Answer, Asked, Content, Transport } from "../platform.js";
-import { quoted, say } from "../sentences.js";
+import { quoted } from "../quoting.js";
+import { say } from "../sentences.js";
 
 const PROBE_SECONDS = 10;
 const SLOWEST_BYTES_PER_SECOND = 64 * 1024; // of an upload, whose progress a page is not told

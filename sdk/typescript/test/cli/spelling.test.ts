@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 
 import { shortNumber } from "../../src/cli/numbers.js";
-import { dumps, float, printable, quotedText, spelled } from "../../src/cli/spelling.js";
+import { printable, quotedText } from "../../src/quoting.js";
+import { dumps, float, spelled } from "../../src/cli/spelling.js";
 
 describe("Python's spelling", () => {
   it.each([

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..options import Json
+from ..options import Json, whole
 
 
 def _rate(value: float | None) -> float | None:
@@ -18,12 +18,12 @@ def _rate(value: float | None) -> float | None:
 
 def quota(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The account.")],
-    machines: Annotated[int | None, typer.Option(min=-1, help="Machines, awake or asleep.")] = None,
-    awake: Annotated[int | None, typer.Option(min=-1, help="Machines awake at once.")] = None,
-    memory_mb: Annotated[int | None, typer.Option(min=-1, help="Limits of those that are awake, added up.")] = None,
-    disk_mb: Annotated[int | None, typer.Option(min=-1, help="Its snapshots.")] = None,
+    machines: Annotated[int | None, typer.Option(callback=whole, min=-1, help="Machines, awake or asleep.")] = None,
+    awake: Annotated[int | None, typer.Option(callback=whole, min=-1, help="Machines awake at once.")] = None,
+    memory_mb: Annotated[int | None, typer.Option(callback=whole, min=-1, help="Limits of those that are awake, added up.")] = None,
+    disk_mb: Annotated[int | None, typer.Option(callback=whole, min=-1, help="Its snapshots.")] = None,
     requests_per_second: Annotated[float | None, typer.Option(callback=_rate, help="Requests; what comes in two seconds may come at once.")] = None,
-    egress_bytes_per_day: Annotated[int | None, typer.Option(min=-1, help="What its machines send and receive.")] = None,
+    egress_bytes_per_day: Annotated[int | None, typer.Option(callback=whole, min=-1, help="What its machines send and receive.")] = None,
     json: Json = False,
 ) -> None:
     """What an account may have at most; what is not given stays as it is. 0 is no limit, -1 what the server's settings say. For the server's owner.

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from ..options import Json, Name
+from ..options import Json, Name, whole
 
 
 def fork(
     name: Name,
     new: Annotated[list[str] | None, typer.Argument(metavar="NEW", help="Names of the copies; made up when none is given.")] = None,
-    count: Annotated[int | None, typer.Option(min=1, help="How many copies, when they are not named.")] = None,
+    count: Annotated[int | None, typer.Option(callback=whole, min=1, help="How many copies, when they are not named.")] = None,
     json: Json = False,
 ) -> None:
     """Copy a living machine, memory and files. The names of the copies are printed; several cost one save.

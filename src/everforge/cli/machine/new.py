@@ -6,16 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
-from ..options import Env, ExpiresAt, Json, Tags, among, pairs
+from ..options import Env, ExpiresAt, Json, Tags, among, pairs, whole
 
 
 def new(
     name: Annotated[str | None, typer.Option(help="Its name. [default: one is made up]")] = None,
     tag: Tags = None,
-    memory_mb: Annotated[int | None, typer.Option(help="Memory.")] = None,
+    memory_mb: Annotated[int | None, typer.Option(callback=whole, help="Memory.")] = None,
     cpus: Annotated[float | None, typer.Option(help="Processors; 0.5 is half of one.")] = None,
-    disk_mb: Annotated[int | None, typer.Option(help="Disk.")] = None,
-    processes: Annotated[int | None, typer.Option(help="How many processes and threads it may have.")] = None,
+    disk_mb: Annotated[int | None, typer.Option(callback=whole, help="Disk.")] = None,
+    processes: Annotated[int | None, typer.Option(callback=whole, help="How many processes and threads it may have.")] = None,
     image: Annotated[str | None, typer.Option(help="Name of a recipe, or digest of an image.")] = None,
     env: Env = None,
     egress: Annotated[str | None, typer.Option(help="What it may reach: none, list, packages (the package index), public.")] = None,

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from ..options import Discard, Json, Name
+from ..options import Discard, Json, Name, whole
 
 
 def rollback(
     name: Name,
     snapshot: Annotated[str | None, typer.Argument(metavar="SNAPSHOT", help="Id or name. [default: the newest]")] = None,
-    instruction: Annotated[int | None, typer.Option(min=0, help="Go back to right after this instruction instead.")] = None,
+    instruction: Annotated[int | None, typer.Option(callback=whole, min=0, help="Go back to right after this instruction instead.")] = None,
     discard: Discard = False,
     json: Json = False,
 ) -> None:

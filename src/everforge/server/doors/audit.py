@@ -9,7 +9,8 @@ from everforge.store.audit import AuditQuery as Wanted
 from everforge.wire import api
 from everforge.wire.audit import DROPPED, PRUNED, UNREADABLE
 from everforge.wire.errors import Forbidden, InvalidInput
-from everforge.wire.ids import AccountId, show
+from everforge.wire.ids import AccountId
+from everforge.wire.sentences import show
 
 from ..calls import Call
 from ..routes import Routes

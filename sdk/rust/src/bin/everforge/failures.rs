@@ -4,6 +4,7 @@ use crate::grammar::grammar;
 use crate::output::{reason, say};
 use crate::python;
 use everforge::Kind;
+use everforge::quoting::printable;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -86,10 +87,15 @@ impl Failure {
     /// The exit code.
     pub fn tell(&self, as_json: bool) -> i32 {
         if !matches!(self, Self::Left(_)) {
-            say(&if as_json { python::json_line(&self.body()) } else { format!("everforge: {}", self.message()) });
+            say(&if as_json { python::json_line(&self.body()) } else { format!("everforge: {}", obeyed_by_none(&self.message())) });
         }
         self.exit_code()
     }
+}
+
+/// Lines that a terminal shows and does not obey, whatever was typed, or a server said.
+fn obeyed_by_none(message: &str) -> String {
+    message.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
 /// Are programs to read it? Asked of the words themselves: these may be what is wrong.
@@ -107,6 +113,11 @@ mod tests {
         assert_eq!(failure.message(), "missing argument 'NAME': see `everforge machine show --help`");
         assert_eq!(failure.exit_code(), EXIT_USAGE);
         assert_eq!(failure.body()["code"], "WrongUsage");
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped_line_by_line() {
+        assert_eq!(obeyed_by_none("a\u{1b}[31m\n\u{202e}é"), "a\\x1b[31m\n\\u202eé");
     }
 
     #[test]

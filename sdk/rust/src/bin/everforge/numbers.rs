@@ -1,8 +1,9 @@
 //! Numbers in command lines, in every spelling that the Python command line takes.
 
 use crate::python::float;
+use std::num::IntErrorKind;
 
-/// `5`, ` 5 `, `+5`, `1_000`, `5.0`.
+/// `5`, ` 5 `, `+5`, `1_000`, `5.0`. One that is too large for its type becomes the largest: every option has a limit below.
 pub fn read_int(text: &str) -> Option<i64> {
     let text = text.trim();
     let whole = match text.split_once('.') {
@@ -10,7 +11,14 @@ pub fn read_int(text: &str) -> Option<i64> {
         Some(_) => return None,
         None => text,
     };
-    without_lines(whole)?.parse().ok()
+    match without_lines(whole)?.parse::<i64>() {
+        Ok(number) => Some(number),
+        Err(error) => match error.kind() {
+            IntErrorKind::PosOverflow => Some(i64::MAX),
+            IntErrorKind::NegOverflow => Some(i64::MIN),
+            _ => None,
+        },
+    }
 }
 
 /// The same, and `1e3`, `inf`, `nan`.
@@ -49,6 +57,8 @@ mod tests {
         for (text, number) in [("5", 5), (" 5 ", 5), ("-1", -1), ("+7", 7), ("1_000", 1000), ("5.0", 5), ("007", 7)] {
             assert_eq!(read_int(text), Some(number), "{text}");
         }
+        assert_eq!(read_int("99999999999999999999"), Some(i64::MAX));
+        assert_eq!(read_int("-99999999999999999999"), Some(i64::MIN));
         for text in ["", "x", "1.5", "5.", "1__0", "_1", "1_", "0x10", "1e3"] {
             assert_eq!(read_int(text), None, "{text}");
         }

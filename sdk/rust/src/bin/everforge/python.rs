@@ -1,5 +1,6 @@
 //! Values as Python writes them: what both command lines print is the same, letter by letter.
 
+pub use everforge::quoting::{is_printable, repr as quoted};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{CharEscape, Formatter, Serializer};
@@ -179,46 +180,6 @@ pub fn repr(value: &Value) -> String {
     }
 }
 
-/// `repr()` of a string.
-pub fn quoted(text: &str) -> String {
-    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-    let mut found = String::from(quote);
-    for letter in text.chars() {
-        match letter {
-            '\\' => found.push_str("\\\\"),
-            '\n' => found.push_str("\\n"),
-            '\r' => found.push_str("\\r"),
-            '\t' => found.push_str("\\t"),
-            _ if letter == quote => found.extend(['\\', letter]),
-            _ if is_printable(letter) => found.push(letter),
-            _ => found.push_str(&escaped(letter)),
-        }
-    }
-    found.push(quote);
-    found
-}
-
-/// A letter that is not printable, by its number.
-pub fn escaped(letter: char) -> String {
-    match letter as u32 {
-        code @ ..=0xff => format!("\\x{code:02x}"),
-        code @ ..=0xffff => format!("\\u{code:04x}"),
-        code => format!("\\U{code:08x}"),
-    }
-}
-
-/// Neither a control, nor a format, surrogate, private or unassigned letter, nor a space other than the plain one.
-///
-/// The standard library has this table, for what it escapes of a string; of a string, since its first letter is judged by more.
-pub fn is_printable(letter: char) -> bool {
-    if letter.is_ascii() {
-        return !letter.is_ascii_control();
-    }
-    let text: String = ['a', letter].iter().collect();
-    let shown = text.escape_debug().nth(1);
-    shown == Some(letter)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,17 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_quoted_as_repr_quotes_them() {
-        assert_eq!(quoted("it's"), "\"it's\"");
-        assert_eq!(quoted("a'b\"c\\"), "'a\\'b\"c\\\\'");
-        assert_eq!(quoted("\u{1b}\u{a0}\u{200b}é\u{e000}\u{10ffff}"), "'\\x1b\\xa0\\u200bé\\ue000\\U0010ffff'");
+    fn values_are_shown_as_repr_shows_them() {
         assert_eq!(repr(&json!(["a", 1, null, true, {"b": 2.0}])), "['a', 1, None, True, {'b': 2.0}]");
-    }
-
-    #[test]
-    fn letters_that_combine_are_printable() {
-        assert!(is_printable('\u{301}'));
-        assert!(is_printable('界'));
-        assert!(!is_printable('\u{202e}'));
     }
 }

@@ -5,6 +5,7 @@ use crate::handlers::handle;
 use crate::interruption::until_left;
 use crate::output::{flush, print, print_line};
 use crate::usage::{Given, Wish, read};
+use everforge::quoting::quoted;
 use std::ffi::OsString;
 use std::time::Duration;
 use tokio::runtime;
@@ -24,6 +25,10 @@ pub fn run(words: &[OsString]) -> i32 {
 }
 
 fn act(words: &[OsString]) -> Done {
+    if let Some(strange) = words.iter().find(|word| word.to_str().is_none()) {
+        // It is not guessed what was meant, and nothing else is sent in its place.
+        return Err(Failure::usage(&format!("{} is not UTF-8", quoted(&strange.to_string_lossy())), "everforge"));
+    }
     match read(words)? {
         Wish::Nothing => {}
         Wish::Help(command) => print(&command.help),

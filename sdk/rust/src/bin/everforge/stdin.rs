@@ -9,6 +9,13 @@ use tokio::task::spawn_blocking;
 const LINE_BYTES_MAX: u64 = 4096; // of what is asked for
 const LINES_AHEAD: usize = 64; // that are read before somebody wants them
 
+/// By whoever started us. Rust then opens /dev/null in its place, and that for writing, too: who means to give nothing opens it for reading.
+pub fn is_closed() -> bool {
+    let stdin = rustix::stdio::stdin();
+    let can_write = rustix::fs::fcntl_getfl(stdin).is_ok_and(|flags| flags & rustix::fs::OFlags::RWMODE == rustix::fs::OFlags::RDWR);
+    can_write && matches!((rustix::fs::fstat(stdin), rustix::fs::stat("/dev/null")), (Ok(found), Ok(null)) if found.st_rdev == null.st_rdev)
+}
+
 /// At most `most` bytes and one more, by which it shows that there were more.
 pub async fn read_all(most: usize) -> Done<Vec<u8>> {
     let found = aside(move || {

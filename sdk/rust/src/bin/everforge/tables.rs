@@ -1,7 +1,8 @@
 //! Rows for people and for scripts: aligned columns under a heading on a terminal, tab-separated plain lines elsewhere. And JSON for programs.
 
 use crate::output::{coloured, on_terminal, print_line};
-use crate::python::{self, is_printable};
+use crate::python;
+use everforge::quoting::printable;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -50,11 +51,7 @@ pub fn plain(value: &Value) -> String {
         Value::Object(fields) => fields.iter().map(|(name, one)| format!("{}={}", name_word(name), word(one))).collect::<Vec<_>>().join(" "),
         other => python::str(other),
     };
-    match text.as_str() {
-        "" => "-".to_owned(),
-        shown if shown.chars().all(is_printable) => text,
-        shown => shown.chars().map(|letter| if is_printable(letter) { letter.to_string() } else { python::escaped(letter) }).collect(),
-    }
+    if text.is_empty() { "-".to_owned() } else { printable(&text) }
 }
 
 /// In quotes where it would else be taken for more than one: nobody's value makes a field of its own.

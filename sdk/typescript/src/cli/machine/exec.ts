@@ -1,13 +1,12 @@
 /** `everforge machine exec`. */
 
-import { mkdirSync } from "node:fs";
-
+import { makeFolder } from "../../node/folders.js";
 import { machineNamed } from "../connection.js";
 import { local } from "../failures.js";
 import type { Given } from "../given.js";
 import { pairs, timeout } from "../options.js";
 import { print } from "../output.js";
-import { readAll } from "../stdin.js";
+import { isClosed, readAll } from "../stdin.js";
 import { printJson } from "../tables.js";
 import { BadValue } from "../wrongusage.js";
 import { watch } from "./watching.js";
@@ -19,7 +18,7 @@ export async function exec(given: Given): Promise<number | undefined> {
   const code = given.needed("code") === "-" ? await fromStdin() : given.needed("code");
   const pictures = given.text("pictures");
   // Made before the code runs: afterwards would be too late to find that it cannot be.
-  if (pictures !== undefined) await local(pictures, () => mkdirSync(pictures, { recursive: true }));
+  if (pictures !== undefined) await local(pictures, () => makeFolder(pictures));
   return machineNamed(name, async (machine) => {
     const options = { timeout_seconds: timeout(given.number("timeout_seconds")), env: pairs(given.texts("env"), "--env"), interrupt: given.flag("interrupt") };
     const give = () => machine.exec(code, options);
@@ -32,6 +31,7 @@ export async function exec(given: Given): Promise<number | undefined> {
 }
 
 async function fromStdin(): Promise<string> {
+  if (isClosed()) throw new BadValue("stdin is closed", "CODE");
   const found = await readAll(CODE_BYTES_MAX);
   if (found.length > CODE_BYTES_MAX) throw new BadValue(`stdin has more than ${String(CODE_BYTES_MAX)} bytes`, "CODE");
   try {

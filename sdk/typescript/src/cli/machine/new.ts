@@ -6,7 +6,7 @@ import type { Given } from "../given.js";
 import { finite, oneOf, pairs } from "../options.js";
 import { print } from "../output.js";
 import { waiting } from "../progress.js";
-import { quotedText } from "../spelling.js";
+import { quotedText } from "../../quoting.js";
 import { printJson } from "../tables.js";
 import { BadValue } from "../wrongusage.js";
 

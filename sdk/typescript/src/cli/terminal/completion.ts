@@ -1,7 +1,7 @@
 /** Completion from the live machine, and of the prompt's own words. */
 
 import type { Completed } from "../../generated/api.js";
-import { isPrintable } from "../spelling.js";
+import { isPrintable } from "../../quoting.js";
 import { COMMANDS } from "./commands.js";
 
 const COMPLETE_MS = 3000; // after which a person would rather type it

@@ -1,7 +1,7 @@
 /** What of a machine's output may reach a terminal. Colours and small movements may; what makes a terminal answer, set a title or fill the clipboard
  * may not: the answer would be typed at the prompt as if by its user. */
 
-import { isPrintable } from "../spelling.js";
+import { isPrintable } from "../../quoting.js";
 
 const HELD_CHARACTERS_MAX = 4096; // of a sequence whose end has not come; what is longer is none
 

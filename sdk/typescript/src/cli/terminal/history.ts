@@ -1,9 +1,10 @@
 /** What was typed at prompts, one file for each server: JSON strings, one a line, for nobody else to read. The Python command line has the same file. */
 
 import { createHash } from "node:crypto";
-import { appendFileSync, chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { appendFileSync, chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
+import { makeFolder } from "../../node/folders.js";
 import { dumps } from "../spelling.js";
 import { stateFolder } from "./folders.js";
 
@@ -33,7 +34,7 @@ export class History {
     const line = `${dumps(text)}\n`;
     if (line.length > ENTRY_BYTES_MAX) return;
     try {
-      mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
+      makeFolder(dirname(this.path), 0o700);
       appendFileSync(this.path, line, { mode: 0o600 }); // one write to the end: others may write there, too
       chmodSync(this.path, 0o600);
     } catch {

@@ -1,9 +1,10 @@
 /** Pictures: shown where the terminal can, else kept in files. */
 
 import { Buffer } from "node:buffer";
-import { mkdirSync, lstatSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { lstatSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { makeFolder } from "../../node/folders.js";
 import { mimeBundle, type Bundle } from "../../results.js";
 import { isSystemError, reason } from "../systemerrors.js";
 import { stateFolder } from "./folders.js";
@@ -68,7 +69,7 @@ export class Pictures {
   }
 
   private keep(content: Buffer, ending: string, number: number): string {
-    mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+    makeFolder(this.folder, 0o700);
     const kept = readdirSync(this.folder).filter((name) => /^[^.].*\./.test(name)).map((name) => join(this.folder, name));
     const oldest = kept.map((path) => ({ path, time: lstatSync(path).mtimeMs })).sort((a, b) => a.time - b.time);
     for (const { path } of oldest.slice(0, Math.max(0, kept.length + 1 - FILES_MAX))) rmSync(path, { force: true });

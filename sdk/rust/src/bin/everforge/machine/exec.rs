@@ -5,7 +5,7 @@ use crate::connection::machine_named;
 use crate::failures::{Done, Failure};
 use crate::output::print_line;
 use crate::python::float;
-use crate::stdin::read_all;
+use crate::stdin::{is_closed, read_all};
 use crate::tables::print_json;
 use crate::usage::Given;
 use everforge::generated::sentences::sentences;
@@ -52,6 +52,9 @@ fn timeout(seconds: f64) -> Done<f64> {
 }
 
 async fn from_stdin(given: &Given) -> Done<String> {
+    if is_closed() {
+        return Err(given.bad("CODE", "stdin is closed"));
+    }
     let found = read_all(CODE_BYTES_MAX).await?;
     if found.len() > CODE_BYTES_MAX {
         return Err(given.bad("CODE", &format!("stdin has more than {CODE_BYTES_MAX} bytes")));

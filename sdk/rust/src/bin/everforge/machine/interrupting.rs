@@ -5,6 +5,8 @@ use crate::interruption::presses;
 use crate::output::say;
 use everforge::{Fallible, Instruction};
 
+const INTERRUPTING: &str = "everforge: interrupting; Ctrl-C again leaves at once";
+
 /// The first Ctrl-C interrupts the instruction, also when it is just being given, and its end is still waited for; the second leaves.
 pub async fn interrupting<T, F>(machine: &str, give: impl IntoFuture<Output = Fallible<Instruction>>, wait: impl FnOnce(Instruction) -> F) -> Done<T>
 where
@@ -19,7 +21,7 @@ where
                 if std::mem::replace(&mut is_pressed, true) {
                     return Err(Failure::Left(EXIT_INTERRUPTED));
                 }
-                say("everforge: interrupting; Ctrl-C again leaves at once");
+                say(INTERRUPTING);
             }
         }
     };
@@ -36,7 +38,7 @@ where
                     say(&format!("everforge: instruction {} of {machine} goes on: {kills}", given.number()));
                     return Err(Failure::Left(EXIT_INTERRUPTED));
                 }
-                say("everforge: interrupting; Ctrl-C again leaves at once");
+                say(INTERRUPTING);
                 tokio::spawn(interrupt(given.clone()));
             }
         }

@@ -11,7 +11,7 @@ import type { Given } from "../../given.js";
 import { atEnd } from "../../interruption.js";
 import { print } from "../../output.js";
 import { transfer } from "../../progress.js";
-import { chunks } from "../../stdin.js";
+import { chunks, isClosed } from "../../stdin.js";
 import { printJson, size } from "../../tables.js";
 import { BadValue } from "../../wrongusage.js";
 
@@ -45,6 +45,7 @@ function targetOf(from: string, path: string | undefined): string {
 /** What comes on stdin goes to disk first: it is sent again when the connection is cut. */
 async function withSource<T>(from: string, work: (source: string) => Promise<T>): Promise<T> {
   if (from !== "-") return work(from);
+  if (isClosed()) throw new BadValue("stdin is closed", "LOCAL");
   const folder = mkdtempSync(join(tmpdir(), "everforge-"));
   const remove = (): void => { rmSync(folder, { recursive: true, force: true }); };
   const removed = atEnd(remove);

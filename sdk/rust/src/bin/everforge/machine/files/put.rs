@@ -4,7 +4,7 @@ use crate::connection::machine_named;
 use crate::failures::{Done, Failure};
 use crate::output::print_line;
 use crate::progress::transfer;
-use crate::stdin::copy_to;
+use crate::stdin::{copy_to, is_closed};
 use crate::tables::{print_json, size};
 use crate::usage::Given;
 use everforge::Machine;
@@ -17,7 +17,8 @@ use tempfile::NamedTempFile;
 pub async fn put(given: Given) -> Done {
     let (name, from) = (given.required("name"), given.path("local").unwrap_or_default());
     let target = target_of(&given, &from)?;
-    let done = machine_named(&name, |machine| async move { sent(&machine, &from, &target).await }).await?;
+    let (given, from, target) = (&given, &from, &target);
+    let done = machine_named(&name, |machine| async move { sent(given, &machine, from, target).await }).await?;
     if given.json() {
         print_json(&done);
     } else {
@@ -34,9 +35,12 @@ enum Sent {
     Folder(Unpacked),
 }
 
-async fn sent(machine: &Machine, from: &Path, target: &str) -> Done<Sent> {
+async fn sent(given: &Given, machine: &Machine, from: &Path, target: &str) -> Done<Sent> {
     let (files, shown) = (machine.files(), from.to_string_lossy());
     if from.as_os_str() == "-" {
+        if is_closed() {
+            return Err(given.bad("LOCAL", "stdin is closed"));
+        }
         let kept = piped().await.map_err(|error| Failure::local("-", &error))?;
         return Ok(Sent::File(files.upload(kept.path(), target).progress(transfer("-")).await?));
     }
