@@ -12,7 +12,7 @@ import pytest
 
 from kit.cargo import needs_cargo, workshop
 from kit.nodemodules import environment, install, node
-from kit.sdks import REPO, RUST, TYPESCRIPT
+from kit.sdks import RUST, TYPESCRIPT
 from kit.steps import CONTRACT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2700)]
@@ -35,7 +35,7 @@ def test_vitest_passes(tmp_path: Path) -> None:
 
 @needs_cargo
 def test_cargo_test_passes() -> None:
-    said = workshop(RUST).cargo("test", "--locked", manifest=RUST, seconds=RUN_SECONDS + 1500, EVERFORGE_PYTHON=str(REPO / ".venv/bin/python"))
+    said = workshop(RUST).cargo("test", "--locked", manifest=RUST, seconds=RUN_SECONDS + 1500)
     passed = re.findall(r"^test (.+) \.\.\. ok$", said, re.MULTILINE)
     assert re.findall(r"^test result: ok\. \d+ passed; 0 failed; (\d+) ignored", said, re.MULTILINE).count("0") >= 2, said[-3000:]
     assert "every_transcript_is_replayed_to_its_end" in passed

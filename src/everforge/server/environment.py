@@ -11,7 +11,17 @@ from everforge.wire.sentences import show
 
 from .configuration import PREFIX, SETTINGS
 
-OTHERS = ("BAIT", "CACHE", "DATA", "IMAGES", "RUNSC", "STATE", "TOKEN", "URL")  # what else reads the environment: folders, the client, `sandbox test`
+OTHERS = (
+    "BAIT",
+    "CACHE",
+    "DATA",
+    "IMAGES",
+    "MCP_CONVERSATION",
+    "RUNSC",
+    "STATE",
+    "TOKEN",
+    "URL",
+)  # what else reads the environment: folders, the client, the MCP server, `sandbox test`
 OF_TESTS = "TEST_"
 NEAR = 0.6  # of 1, the same: near enough to be asked about
 CLOSE = 0.75  # and to be taken for a slip: EGRES_MAX, ALLOW_HOST, MEMORY

@@ -113,12 +113,8 @@ class Repl:
         await socket.send({"type": "result", "instruction_id": number, "instruction_seq": number, "result": result})
 
     async def _tell(self, socket: Socket) -> None:
-        try:
-            await self._tell_tape(socket)
-        except MachineNotFound as e:  # it is there, and no longer for who asks
-            await self._bury(socket, e)
-        else:
-            await self._bury(socket, MachineNotFound(f"machine {self._name} was deleted"))
+        await self._tell_tape(socket)  # MachineNotFound where it is no longer for who asks, which ends the socket
+        await self._bury(socket, MachineNotFound(f"machine {self._name} was deleted"))
 
     async def _bury(self, socket: Socket, error: MachineNotFound) -> None:
         """On a closed socket the Rust client waits for ever, so this one stays open: what ran has a result, and what comes is refused."""
